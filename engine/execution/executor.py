@@ -31,12 +31,12 @@ from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.statement import Program, StreamSource
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.plan.graphs import Chosen, Way
-from engine.plan.nodes import ValiditySource
+from engine.plan.nodes import KeptSource, StaticSource, ValiditySource
 from engine.plan.order import Estimate
 from engine.sql.dialect import DIALECTS, UNDECIDED
 from engine.sql.emit import PlanText
 from engine.sql.kept import KeptText
-from engine.sql.sources import Evaluation, graph_table, needed, source_texts, stream_table, tables, timed_table
+from engine.sql.sources import Evaluation, graph_table, needed, numbers_of, source_texts, stream_table, tables, timed_table
 from engine.worker.bundles import Found, QueryFailed, Shown, Task
 from engine.worker.panes import PaneStep
 from engine.worker.resident import Followed, KeptStep
@@ -255,9 +255,13 @@ class Executor:
         text = compiled.text(executor, typed, form)
         kinds: Kinds = frozenset().union(*(content.kinds for content in due.streams.values())) if executor == "local" else ANY_KIND
 
+        named = len(due.ticks) == 1 and not text.closures and not text.rounds and all(
+            isinstance(source, (KeptSource, StaticSource)) for source in text.sources) and executor == "local"
+        written_for = replace(evaluation, named=named)
+
         def below(text: PlanText) -> list[str]:
-            return [*source_texts(text.sources, windows, evaluation, DIALECTS[executor]),
-                    *(panes.text(windows, evaluation) for panes in text.panes)]
+            return [*source_texts(text.sources, windows, written_for, DIALECTS[executor]),
+                    *(panes.text(windows, written_for) for panes in text.panes)]
 
         def written() -> PlanText:
             return compiled.text(executor, typed, form, kinds)
@@ -283,8 +287,8 @@ class Executor:
         shape = compiled.shape if form == "shared" and not own and not closings else None
         job = PlanJob(due, evaluation, executor, lambda: written().statement(below(written())),
                       frozenset(names | own.keys() | constants.keys()), rows * len(due.ticks), closures, own, constants, rounds=rounds,
-                      closings=closings, ahead=ahead, kept=kept, panes=lambda: _pane_steps(written(), windows, evaluation), shape=shape,
-                      typed=typed, kinds=kinds)
+                      closings=closings, ahead=ahead, kept=kept, panes=lambda: _pane_steps(written(), windows, evaluation),
+                      given=numbers_of(windows, evaluation) if named else {}, shape=shape, typed=typed, kinds=kinds)
         self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept))
         self._sampled.pop(due.query, None)
         if kept and not own and not closings:
@@ -426,7 +430,7 @@ class Executor:
             return
         groups, alone = self._shapes.divided(jobs) if together else ([], jobs)
         tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step,
-                      job.kept, job.panes(), shown=_shown(job.due)) for job in alone]
+                      job.kept, job.panes(), shown=_shown(job.due), given=job.given) for job in alone]
         found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks])
         for job, answer in zip(alone, found[len(groups):]):
             job.answer = answer

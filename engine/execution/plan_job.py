@@ -31,10 +31,11 @@ ExecutorName = Literal["local", "sql"]
 
 @dataclass(slots=True)
 class PlanJob:
-    """A plan as it is run once, in a job of its own or together with others in one: `write` gives its text, `panes` what that asks of
-    panes, `answer` is there when it was. A program with a time of its own has a `step` in place of a text. Its `closures` are kept, or made
-    for it alone (None). Those of one `shape` can be evaluated together, with typed columns where they are `typed`. Its windows have objects
-    of these `kinds` only. Its `own` tables are of this evaluation, those of `constants` are the same in each."""
+    """A plan as it is run once, in a job of its own or together with others in one: `write` gives its text, `given` the numbers that are
+    its parameters, `panes` what it asks of panes, `answer` is there when it was. A program with a time of its own has a `step` in place
+    of a text. Its `closures` are kept, or made for it alone (None). Those of one `shape` can be evaluated together, with typed columns
+    where they are `typed`. Its windows have objects of these `kinds` only. Its `own` tables are of this evaluation, those of `constants`
+    are the same in each."""
 
     due: Due
     evaluation: Evaluation
@@ -51,6 +52,7 @@ class PlanJob:
     step: TimedStep | StagedStep | None = None
     kept: tuple[KeptStep, ...] = ()
     panes: Callable[[], tuple[PaneStep, ...]] = tuple
+    given: Mapping[str, int] = field(default_factory=dict)
     shape: Shape | None = None
     typed: bool = True
     kinds: Kinds = ANY_KIND

@@ -183,8 +183,8 @@ class KeptSource:
 
     @property
     def objects(self) -> dict[Variable, int]:
-        """The variables that have typed columns, each with the number of a scan that has it as object: what is a subject or a property, too,
-        has no value."""
+        """The variables that have typed columns, each with the number of a scan that has it as object: what is a subject or a property,
+        too, has no value."""
         found, others = dict[Variable, int](), {term for scan in self.scans for term in (scan.subject, scan.predicate)}
         for number, scan in enumerate(self.scans):
             if isinstance(scan.object, Variable) and scan.object not in others:

@@ -101,7 +101,8 @@ def view_of(source: KeptSource, shown: str) -> KeptView:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The facts of a group are found by the hashes of a variable, which group `bound_by` has: it is the subject, or the object of a scan."""
+    """How the facts of a group are found: by the hashes of a variable that group `bound_by` has; it is their subject (None), or the object
+    of a scan."""
 
     variable: Variable
     bound_by: int

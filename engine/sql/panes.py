@@ -20,7 +20,7 @@ from engine.plan.nodes import KeptSource
 from engine.sql.functions.order import heap
 from engine.sql.kept import newest, rest_macro
 from engine.sql.relation import named
-from engine.sql.sources import MOST_NAMES, Evaluation, bounds
+from engine.sql.sources import MOST_NAMES, Evaluation, bounds, window_ends
 
 IN_WINDOW = 32      # panes in a window
 
@@ -97,10 +97,10 @@ class Panes(ABC):
         table = self.table(streams)
         texts = []
         for number, tick in enumerate(evaluation.ticks):
-            at = f"CAST({tick} AS BIGINT) AS tick"
+            at = f"CAST({evaluation.number(f't{number}', tick)} AS BIGINT) AS tick"
             from_, until = (f"${name}" for name in parameters(table.name, number))
-            times = [str(time) for window in self.windows(streams, tick, evaluation) for time in window]
-            given = [*times, str(evaluation.since), *(f"{end} * {table.width_ms}" for end in (from_, until))]
+            given = [*window_ends(self.source.windows, streams, tick, evaluation), str(evaluation.since),
+                     *(f"{end} * {table.width_ms}" for end in (from_, until))]
             texts.append(f"SELECT {', '.join([at, *self._columns])} FROM {table.name} WHERE pane >= {from_} AND pane < {until}")
             other = self._other(f"FROM {rest_macro(self.source.name)}({', '.join(given)})")
             texts.append(f"SELECT {', '.join([at, *self._columns])} FROM ({other}) AS g")

@@ -27,13 +27,29 @@ TRIPLE_COLUMNS = "s, p, o, kind, number, micros"
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """What varies between evaluations of one query: its ticks T and the position after which it sees events; `asks_ends` where answers
-    say until when facts hold."""
+    say until when facts hold. With `named` numbers a text over kept relations has parameters for T and for the ends of its windows, and is
+    the same each time (`numbers_of` gives them): to parse it takes up to a fifth of a small evaluation."""
 
     ticks: tuple[int, ...]
     since: int
     on_change: bool
     start_at_ms: int
     asks_ends: bool
+    named: bool = False
+
+    def number(self, name: str, value: int) -> str:
+        """A number in a text."""
+        return f"${name}" if self.named else str(value)
+
+
+def numbers_of(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[str, int]:
+    """The named numbers of an evaluation."""
+    found = dict[str, int]()
+    for number, tick in enumerate(evaluation.ticks):
+        found[f"t{number}"] = tick
+        for index, source in enumerate(streams):
+            found |= {f"{end}{index}_{number}": time for end, time in zip(("low", "high"), bounds(source.window, tick, evaluation))}
+    return found
 
 
 @lru_cache(maxsize=MOST_NAMES)
@@ -102,7 +118,7 @@ def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], eva
                  new: Mapping[str, str] | None = None) -> list[str]:
     """The common table expressions that a plan's body stands on. With `new` tables (stream IRI -> name) closures with intervals start
     from these facts, also from those that no T shows yet."""
-    ticks = ", ".join(f"({tick})" for tick in evaluation.ticks)
+    ticks = ", ".join(f"({evaluation.number(f't{number}', tick)})" for number, tick in enumerate(evaluation.ticks))
     texts = [f"ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES {ticks}) AS t(tick))"]
     leaves = dict.fromkeys(leaf for source in sources for leaf in own_leaves(source))
     for index in windows_of(leaf for leaf in leaves if isinstance(leaf, (WindowSource, ViewSource, ItemsSource))):
@@ -187,15 +203,21 @@ def _timed_text(source: TimedSource) -> str:
 def _kept_text(source: KeptSource, streams: Sequence[StreamSource], evaluation: Evaluation) -> str:
     """What of a kept relation is seen at each T."""
     listed = [name for variable in source.variables for name in token_columns(source, variable)]
-    texts = [f"SELECT CAST({tick} AS BIGINT) AS tick, {', '.join(listed) or 'u'} FROM {shown(source, streams, tick, evaluation)}"
-             for tick in evaluation.ticks]
+    texts = [f"SELECT CAST({evaluation.number(f't{number}', tick)} AS BIGINT) AS tick, {', '.join(listed) or 'u'} "
+             f"FROM {shown(source, streams, tick, evaluation)}" for number, tick in enumerate(evaluation.ticks)]
     return f"{source_name(source)} AS ({' UNION ALL '.join(texts)})"
 
 
 def shown(source: KeptSource, streams: Sequence[StreamSource], tick: int, evaluation: Evaluation) -> str:
     """The solutions of a kept relation that the windows show at T: a call of the macro of its name that a worker makes (sql/kept.py)."""
-    times = [str(time) for index in source.windows for time in bounds(streams[index].window, tick, evaluation)]
-    return f"{source.name}({', '.join([*times, str(evaluation.since)])})"
+    return f"{source.name}({', '.join([*window_ends(source.windows, streams, tick, evaluation), str(evaluation.since)])})"
+
+
+def window_ends(windows: Sequence[int], streams: Sequence[StreamSource], tick: int, evaluation: Evaluation) -> list[str]:
+    """The ends of some windows at T, as a text has them."""
+    number = evaluation.ticks.index(tick)
+    return [evaluation.number(f"{end}{index}_{number}", time) for index in windows
+            for end, time in zip(("low", "high"), bounds(streams[index].window, tick, evaluation))]
 
 
 def token_columns(source: KeptSource, variable: Variable) -> list[str]:

@@ -11,7 +11,7 @@ import queue
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from engine.sql.kept import KeptView
 from engine.sql.sources import closure_table
 from engine.worker import resident, timed_task
 from engine.worker.closures import close, drop_relation, forget, go_on
-from engine.worker.database import cursors, database, kept_beside, own_threads, register
+from engine.worker.database import cursors, database, kept_beside, own_threads, parsed, register
 from engine.worker.guard import check_size, end_overdue, fetched, guarded, is_out_of_memory, out_of_memory
 from engine.worker.panes import PaneStep
 from engine.worker.resident import Behind, Followed, KeptStep, follow, token_of
@@ -69,9 +69,9 @@ failed."""
 @dataclass(frozen=True, slots=True)
 class Task:
     """One plan text to run over named tables for a `query`, once its closures are computed; in place of a text the `step` of a program
-    with a time of its own. Relations that are `kept` are brought up to date before, their `panes` filled, and the `views` made that other
-    tasks read too. `cost` is its estimated rows. `patience_ms` is as in Due. It may answer the queries `beside` it, too. A large answer is
-    written as it is `shown`."""
+    with a time of its own. A text with `given` numbers comes again with others. Relations that are `kept` are brought up to date before,
+    their `panes` filled, and the `views` made that other tasks read too. `cost` is its estimated rows. `patience_ms` is as in Due. It may
+    answer the queries `beside` it, too. A large answer is written as it is `shown`."""
 
     text: str
     tables: frozenset[str]
@@ -86,6 +86,7 @@ class Task:
     beside: frozenset[str] = frozenset()
     views: tuple[KeptView, ...] = ()
     shown: Shown | None = None
+    given: Mapping[str, int] = field(default_factory=dict)
 
     def is_of(self, queries: Collection[str]) -> bool:
         """Whether it answers one of some queries."""
@@ -230,7 +231,11 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closure
         given = resident.fill_panes(connection, task.panes)
         resident.show(connection, task.views)
         made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
-        answer = _given(fetched(connection, task.text, given, task.limits), task.shown)
+        text: str | duckdb.Statement = task.text
+        if task.given:
+            text = parsed(connection, task.text)
+            given |= {name: number for name, number in task.given.items() if name in text.named_parameters}
+        answer = _given(fetched(connection, text, given, task.limits), task.shown)
         return answer, pack(pa.concat_tables(made)) if made else None
     return _within_limits(connection, number, task, work)
 

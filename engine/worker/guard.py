@@ -110,7 +110,8 @@ def out_of_memory(failure: Exception) -> LimitExceeded:
                          f"{': ' + found[0].strip() if found else ''}; the limit workerMemory is set by THALWEG_WORKER_MEMORY")
 
 
-def fetched(connection: duckdb.DuckDBPyConnection, text: str, given: Mapping[str, int], limits: EvaluationLimits) -> pa.Table:
+def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement, given: Mapping[str, int], limits: EvaluationLimits
+            ) -> pa.Table:
     """The answer of a plan text with the parameters `given`, read for as long as it is within its limits."""
     reader = connection.execute(text, given or None).to_arrow_reader(BATCH_ROWS)
     assert reader is not None, "a plan gives rows"
