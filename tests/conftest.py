@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -28,6 +29,9 @@ _ROOM = 2 << 30     # bytes; a whole run takes some 100 MB
 if ("TMPDIR" not in os.environ and _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM
         and not os.statvfs(_IN_MEMORY).f_flag & os.ST_NOEXEC):     # some tests make scripts
     os.environ["TMPDIR"], tempfile.tempdir = str(_IN_MEMORY), None
+
+# All that tests import and keep is walked at each full collection of garbage: by Python's own thresholds that is a twentieth of their time.
+gc.set_threshold(50_000)
 
 _LONG = ("test_cases_by_spark_sql.py", "test_cases_on_spark.py", "test_plans.py")     # minutes each
 
