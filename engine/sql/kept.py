@@ -39,12 +39,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """That a hash in a column of one window's new facts is in a column of another window's facts (windows by number)."""
+    """That a hash in a column of one window's new facts is in a column of another window's facts (windows by number), or of those that were
+    there `before`."""
 
     new: int
     new_column: str
     old: int
     old_column: str
+    before: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,11 +293,12 @@ class KeptWriter:
         only its subject is sure."""
         scans = [self._source.scans[number] for number in self._groups[first]]
         shared = {v for scan in scans for v in _hashed(scan) if len(scans) == 1 or v == scan.subject}
-        others = [self._source.scans[number] for place, group in enumerate(self._groups) if place != first for number in group]
-        for old in others:
+        others = [(self._source.scans[number], place < first) for place, group in enumerate(self._groups) if place != first
+                  for number in group]
+        for old, before in others:
             if isinstance(scans[0].source, WindowSource) and isinstance(old.source, WindowSource):
                 for variable in shared.intersection(_hashed(old)):
-                    yield Meeting(scans[0].source.index, _column(scans[0], variable), old.source.index, _column(old, variable))
+                    yield Meeting(scans[0].source.index, _column(scans[0], variable), old.source.index, _column(old, variable), before)
 
     def _looked_up(self, scans: Sequence[int], column: str, condition: Callable[[WindowSource | StaticSource], str | None]) -> str:
         """A column of the facts that some scans of a group may find, where a condition on their leaf says so."""

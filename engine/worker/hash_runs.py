@@ -3,7 +3,8 @@ batches.
 
 New facts mostly come together with all others about their subjects. So a look for what they join with need not read what came long before:
 where a run has none of their hashes, none of its batches has such facts. Runs are merged as in a log-structured merge tree (O'Neil et al.,
-"The Log-Structured Merge-Tree", 1996); a run has twice as many hashes as the next, or more.
+"The Log-Structured Merge-Tree", 1996); a run has twice as many hashes as the next, or more. What the last batch brought is a run by
+itself.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ class HashRuns:
     def add(self, batch: int, hashes: Hashes) -> int:
         """Take in what a batch brought; the least batch that may have one of its hashes: itself, where none before has."""
         nearest = next((run.first for run in self._runs if _have_common(run.hashes, hashes)), batch)
-        self._runs.append(_Run(batch, hashes))
         while len(self._runs) > 1 and len(self._runs[-2].hashes) < 2 * len(self._runs[-1].hashes):
             later, earlier = self._runs.pop(), self._runs.pop()
             self._runs.append(_Run(earlier.first, np.unique(np.concatenate((earlier.hashes, later.hashes)))))
+        self._runs.append(_Run(batch, hashes))      # alone, until the next comes: it is asked what came before
         return nearest
 
-    def have(self, hashes: Hashes) -> bool:
-        """Whether one of these may be in the column."""
-        return any(_have_common(run.hashes, hashes) for run in self._runs)
+    def have(self, hashes: Hashes, upto: int | None = None) -> bool:
+        """Whether one of these may be in the column, of what batches up to a number brought (None: of all)."""
+        return any(_have_common(run.hashes, hashes) for run in self._runs if upto is None or run.first <= upto)
 
 
 def _have_common(hashes: Hashes, wanted: Hashes) -> bool:

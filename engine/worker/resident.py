@@ -364,7 +364,7 @@ def _may_meet(tables: Sequence[Held], seen: Sequence[tuple[int, int]], meeting: 
     """Whether new facts of one table and facts of another may have a hash in common."""
     new = tables[meeting.new].new_hashes(seen[meeting.new][1], meeting.new_column)
     runs = tables[meeting.old].runs.get(meeting.old_column)
-    return new is None or runs is None or runs.have(new)
+    return new is None or runs is None or runs.have(new, seen[meeting.old][1] if meeting.before else None)
 
 
 def _settle(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept) -> None:

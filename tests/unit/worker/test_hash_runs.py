@@ -20,6 +20,7 @@ def test_no_batch_before_the_nearest_has_one_of_the_hashes(first: list[int], bat
     for batch, brought in enumerate(batches, 1):
         nearest = runs.add(batch, hashes(brought))
         assert not any(held & set(brought) for number, held in before.items() if number < nearest)
+        assert all(runs.have(hashes([number]), batch - 1) == any(number in held for held in before.values()) for number in range(41))
         before[batch] = set(brought)
         assert nearest <= batch
         held = set().union(*before.values())
