@@ -87,9 +87,11 @@ class ResidentTask:
                     size += len(answer)
                     if size <= RESULT_BYTES:
                         results.append(pickle.loads(answer))    # of our own making
-            except (EOFError, OSError) as failure:
+            except BaseException as failure:    # else what is left of the answers would be taken for those to the next bundle
                 self.close()
-                raise WorkerDied("the worker of the resident task ended") from failure
+                if isinstance(failure, (EOFError, OSError)):
+                    raise WorkerDied("the worker of the resident task ended") from failure
+                raise
         if size > RESULT_BYTES:
             raise TooLarge(f"the answers have {size} bytes")
         for result in results:
@@ -105,10 +107,10 @@ class ResidentTask:
 
     def close(self) -> None:
         """End the task, and what its worker is at."""
-        gone, self._connection = self._socket, None
+        gone, self._socket, self._connection = self._socket, None, None
         if gone is not None:
-            with suppress(OSError):     # the other end has closed it
-                gone.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError), gone:     # the other end may have closed it
+                gone.shutdown(socket.SHUT_RDWR)     # holds for the copy that somebody may wait at, too
 
     def _send(self, connection: Connection, number: int, bundle: bytes) -> None:
         with self._sending:

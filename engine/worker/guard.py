@@ -49,7 +49,7 @@ def end_all() -> None:
     """Let the tasks of all threads have no more time. From any thread."""
     with _ends_lock:
         for thread in _ends_at:
-            _ends_at[thread] = 0.0
+            _ends_at[thread] = min(_ends_at[thread], time.monotonic())
 
 
 def check_time() -> None:
