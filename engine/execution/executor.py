@@ -1,6 +1,6 @@
 """Evaluates the plans that are due: chooses executor and strategy by size, runs everything small in one job, isolates failures.
 
-``local`` takes all plans below `RESIDENT_ROWS` as tasks, in one Spark job or in this process; ``sql`` runs a Spark job per plan over
+``local`` takes all plans below `RESIDENT_ROWS` as tasks, by Spark's workers or in this process; ``sql`` runs a Spark job per plan over
 Parquet segments, where there is a Spark. ``recompute`` evaluates the content at each T anew, all due T in one job; ``incremental`` keeps
 what patterns find, and closures with intervals, and adds what is new.
 """
@@ -48,8 +48,8 @@ MOST_OVER = 2           # so often in a row others have waited in vain for what 
 SHARED_BY = 4           # so many queries share what patterns find without their constants and filters
 MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
 KEPT_ROWS = 4_000       # the same of closures, where nothing changes
-AHEAD_ROWS = 4_000      # so many new rows are brought to workers before an evaluation is due: fewer are not worth a job
-AT_ONCE_ROWS = 15_000   # where an evaluation takes in no more, nothing is brought before: a job costs more than the evaluation waits
+AHEAD_ROWS = 4_000      # so many new rows are brought to workers before an evaluation is due: fewer are not worth a bundle
+AT_ONCE_ROWS = 15_000   # where an evaluation takes in no more, nothing is brought before: it costs more than the evaluation waits
 WIDEST_ROWS = 4_000_000     # what the windows of all evaluations that are made together may have
 MOST_CONSTANTS = 200_000    # rows of what a schema entails: to bring workers more, and to join it, takes half a second and more
 NO_LIMIT = 1 << 60

@@ -1,4 +1,4 @@
-"""The executor on Spark: tasks in Spark jobs (jobs.py), and plans as Spark SQL, a job per plan, over views of the segments that the
+"""The executor on Spark: tasks in its workers (jobs.py), and plans as Spark SQL, a job per plan, over views of the segments that the
 streams' contents have on disk."""
 
 from __future__ import annotations

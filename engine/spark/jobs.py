@@ -1,4 +1,5 @@
-"""The Spark jobs of an executor: told apart by tags, so that one can be ended; run again where a worker died under one.
+"""What an executor runs on Spark: jobs, and bundles of the resident task (workers.py). Told apart by tags, so that one can be ended; run
+again where a worker died under one.
 
 The failure of a job is nobody's fault yet: its tasks are run again, each alone, and only one that ends its worker twice is given up.
 """
@@ -76,7 +77,7 @@ class Jobs:
         self._cancelled.discard(query)
 
     def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, deaths: int = 0) -> list[Found | Exception]:
-        """What the tasks give, all run in one Spark job; `deaths` is how often the only one has ended its worker."""
+        """What the tasks give, all run together; `deaths` is how often the only one has ended its worker."""
         cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
         left = [task for task in tasks if not task.is_of(cancelled)]
         if len(left) < len(tasks):
