@@ -3,8 +3,6 @@ commands on streams: descriptors, pushes, what came in last.
 
 A command is answered when its record is on disk. No lock is held, and nobody waits for the pump."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -176,6 +174,8 @@ class Commands:
     def tail_part(self, name: str, limit: int = 100, since: int = 0) -> TailPart:
         """The last items that the pump has taken in, after the position `since`, oldest first. The items of a stream that a query
         makes are its logged results, their positions the numbers of these."""
+        self._machine.check_running()
+        self._machine.catch_up()
         view = self._machine.view
         if (maker := _makers(view).get(name)) is not None:
             bounds = self.results.bounds(name)

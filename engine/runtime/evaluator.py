@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -40,7 +39,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _WARM_UP_BATCHES = 6
 _MOST_NEWER_ROWS = 400_000
-_REST, _LONGEST_REST_S = 4, 0.05        # after rows that made nothing due: so many times as long as they took, that more may come
+_FEW_RECORDS, _FEW_WAITING = 15_000, 8     # so many records, in so many files, wait for more where nothing is due with them
+_CATCH_UP_S = 0.5       # who asks for what the pump has waits no longer for what was held back
 _FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of it at once is read faster here
 
 
@@ -56,7 +56,8 @@ class Evaluator:
         self._lane: Lane | None = None
         self._machine = machine
         self._ahead = False
-        self._due = 0
+        self._written = 0       # files since the last batch began
+        self._soonest: Sequence[tuple[int, tuple[str, ...]]] = ()
 
     # --- start and end
 
@@ -145,10 +146,30 @@ class Evaluator:
 
     # --- batches
 
-    def wake(self) -> None:
-        """Records were written."""
+    def written(self, commands: bool) -> None:
+        """There is another file of the log. Each batch costs some milliseconds whatever it holds: so the pump is woken where there are
+        `commands` among the records, something may be due with them, or they are many; else the feed looks by itself after a while."""
+        self._written += 1
+        if commands or self._is_wanted():
+            self.hurry()
+
+    def hurry(self) -> None:
+        """What is in the log is to be processed now."""
         if (feed := self.feed) is not None:
             feed.wake()
+
+    def catch_up(self) -> None:
+        """Let the pump take in what was held back, and wait for that."""
+        machine = self._machine
+        if 0 < machine.backlog <= _FEW_RECORDS:
+            self.hurry()
+            machine.wait_for(machine.writer.appender.position - 1, _CATCH_UP_S)
+
+    def _is_wanted(self) -> bool:
+        machine, sources = self._machine, self._machine.writer.appender.sources
+        return self._written > _FEW_WAITING or machine.backlog > _FEW_RECORDS or any(
+            all(iri not in sources or sources[iri].idle or sources[iri].watermark >= tick for iri in streams)
+            for tick, streams in self._soonest)
 
     def _batch(self, read: Callable[[], pa.Table] | None) -> None:
         """The feed has rows, or (None) the log has. They are not read from the feed where the pump has had them, or is so far behind that
@@ -160,15 +181,13 @@ class Evaluator:
         assert owner is not None and pump is not None
         table = ROWS.empty_table() if read is None or self._ahead or _many(waiting) else self._read(read)
         self._ahead = read is None
-        self._due, began = 0, time.monotonic()
+        self._written = 0
         owner.call(lambda: self._process(pump, table))
         while not self._over and machine.state != "failed" and not machine.closing.is_set():
             if machine.position >= waiting[-1].last and not _many(waiting := machine.folder.waiting(machine.position)):
                 break
             self._ahead = True
             owner.call(lambda: self._process(pump, ROWS.empty_table()))
-        if read is None and not self._due:
-            machine.closing.wait(min(_REST * (time.monotonic() - began), _LONGEST_REST_S))
 
     def _read(self, read: Callable[[], pa.Table]) -> pa.Table:
         """What the feed has. Where it cannot read a file that it has listed, the files are read here, and a damaged one is found."""
@@ -202,10 +221,12 @@ class Evaluator:
         if not outcome.committed:
             return
         machine.has_room()
-        self._due += outcome.ticks
         machine.meters.batch(outcome, machine.clock.now_ms())
         machine.timer.expect(pump.next_ticks())
+        self._soonest = pump.soonest_ticks()
         machine.reached(position := pump.position, snapshot_of(pump, machine.meters.measured))
+        if machine.backlog and self._is_wanted():     # of what was written before it was known what is due next
+            self.hurry()
         for event in outcome.results:
             machine.listeners.notify(Notice("result", event.query, event))
         for notice in outcome.notices:

@@ -8,8 +8,6 @@ pump slower.
 An arrival stream without items gets a clock mark exactly when the next evaluation of some query on it is due, so that windows close on
 time and an idle server writes nothing."""
 
-from __future__ import annotations
-
 import logging
 import queue
 import threading
@@ -39,6 +37,7 @@ _STOP = object()
 _SWEEP_MS = 60_000
 _FILES_AT_ONCE = 8
 _MOST_SLOWNESS = 10
+_PUSHED = frozenset((Kind.EVENT, Kind.MARK, Kind.IDLE, Kind.REFUSED, Kind.KEY))     # kinds of record
 _LARGE = 65_536     # rows: a copy of so many takes longer than writing them in pieces
 
 
@@ -54,9 +53,10 @@ class LogWriter:
 
     def __init__(self, folder: LogFolder, appender: Appender, now: Callable[[], int], interval_ms: int,
                  arrival_streams: Callable[[], Iterable[str]] = tuple, processed: Callable[[], int] | None = None,
-                 on_failure: Callable[[BaseException], None] | None = None, written: Callable[[], None] = lambda: None) -> None:
+                 on_failure: Callable[[BaseException], None] | None = None, written: Callable[[bool], None] = lambda _: None) -> None:
         """`arrival_streams` get a clock mark with each commit that holds items of an arrival stream. `processed` is the last position
-        that the pump is done with. `on_failure` is told when the log can be written no more, `written` of each file."""
+        that the pump is done with. `on_failure` is told when the log can be written no more, `written` of each file, and whether more
+        is in it than what is pushed."""
         self.folder = folder
         self.appender = appender
         self.failure: BaseException | None = None
@@ -161,7 +161,7 @@ class LogWriter:
             future.set_result(reply)
         if rows:
             self._waiting.append(end.position - 1)
-            self._written()
+            self._written(any(table.num_rows and table["record"][0].as_py() not in _PUSHED for table in rows))
 
     def _write(self, end: Appender, rows: list[pa.Table], now: int) -> None:
         if not rows:

@@ -3,8 +3,6 @@
 Start-up is in two steps: what is quick (lock, database, end of the log) at once, Spark and the state of the queries in a thread.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -89,7 +87,7 @@ class Machine:
         self.position = self.results.position
         end = Recovery(self.parse, self.parse_rules).end(self.results, self.folder, self.clock.now_ms(), own)
         self.writer = LogWriter(self.folder, end, self.clock.now_ms, own.commit_interval_ms, self._arrival_streams,
-                                lambda: self.position, self._fail, lambda: self._evaluator.wake())
+                                lambda: self.position, self._fail, lambda commands: self._evaluator.written(commands))
         self.timer = Timer(self.clock, self.writer, self._fail)
         self.keeper = LogKeeper(self.folder, self.room, own.archive_files, lambda: self.position, self._needed, self._seen)
         self.writer.worker.start()
@@ -277,6 +275,10 @@ class Machine:
         if self.state == "failed" and self.position < position and timeout_s is None:
             raise RuntimeError(self.progress)
         return self.position >= position
+
+    def catch_up(self) -> None:
+        """Let the pump take in what is in the log and waits for more, as nothing is due with it."""
+        self._evaluator.catch_up()
 
     @property
     def backlog(self) -> int:

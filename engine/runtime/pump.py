@@ -5,8 +5,6 @@ that is due is evaluated before each of them, so that results never depend on ho
 written in one transaction with the position it reached; a query's state only where an older one would not do (`LiveQuery.written_as`).
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import time
@@ -286,6 +284,11 @@ class Pump(Evaluations):
     def next_ticks(self) -> list[tuple[int, tuple[str, ...]]]:
         """Times that pushed streams must reach for the next ticks of the running queries, if nothing else comes."""
         return self.queries.awaited((query, query.next_tick) for query in self.queries.values() if query.next_tick is not None)
+
+    def soonest_ticks(self) -> list[tuple[int, tuple[str, ...]]]:
+        """The same, of the times at which something may be due whatever comes. Queries that are evaluated in the lane are left out."""
+        return self.queries.awaited((query, query.ticker.soonest) for query in self.queries.values()
+                                    if query.state == "running" and not query.behind)
 
     @property
     def oldest_needed(self) -> int:

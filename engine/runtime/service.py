@@ -4,8 +4,6 @@ Commands are answered when their record is on disk (commands.py); the pump carri
 log, and of the pump its last snapshot (view.py): no lock is held, and nothing of the pump is touched.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -162,9 +160,11 @@ class Engine(UploadCommands):
         self._machine.check_evaluating()
         timeout_s = timeout_s or self.settings.one_shot_timeout_s
         deadline = time.monotonic() + timeout_s
+        statement = self._parse(text)
+        if statement.streams:
+            self._machine.catch_up()
         view = self._machine.view
         snapshot = view.snapshot
-        statement = self._parse(text)
         statement = changed(statement, graphs=tuple(graphs)) if graphs else _with_data(statement, view)
         _check_in_time(deadline, timeout_s)
         compiled = self._compile(statement, "", {"mixedTime": True}, view, asked_once=True)

@@ -277,6 +277,11 @@ class Ticker:
         found = self._candidates(MAX - 1, 1)
         return found[0] if found else None
 
+    @property
+    def soonest(self) -> int:
+        """The first time that may be an evaluation time still to come, whatever comes in."""
+        return self.floor + 1 if self.timetable.on_change else self._upcoming()
+
     def last(self) -> int:
         """Where a replay ends: the last close that still sees an event, or the first tick after it; MIN where there is none."""
         if self._last_close != MIN and self.timetable.ceasing:

@@ -7,8 +7,6 @@ The checkpoint is disposable (positions in the result log make that safe): a new
 because the source never forgets a file name. Rows come in any order, and again after a restart; the callback sorts that out.
 """
 
-from __future__ import annotations
-
 import shutil
 import threading
 import time
@@ -37,13 +35,14 @@ class FeedSettings:
     rotate_files: int = 15_000
     most_files: int = 2_000
     open_s: float = 60.0
+    look_s: float = 1.0     # so long what was written may wait where nobody was woken
 
 
 class Feed:
     """One streaming query after another over the same folder. `on_batch` runs in a thread of Py4J's."""
 
     def __init__(self, spark: SparkSession, settings: FeedSettings, on_batch: OnBatch, on_failure: Callable[[BaseException], None]) -> None:
-        """`on_batch` is told of each batch, and reads it if it wants to; and, without a batch, that files were written."""
+        """`on_batch` is told of each batch, and reads it if it wants to; and, without a batch, that files may have been written."""
         self._spark, self._settings = spark, settings
         self._on_batch, self._on_failure = on_batch, on_failure
         self._stopping = threading.Event()
@@ -86,7 +85,8 @@ class Feed:
             self._woken.clear()
             self._on_batch(frame.toArrow)
             until = time.monotonic() + self._settings.open_s
-            while not self._over and (left := until - time.monotonic()) > 0 and self._woken.wait(left):
+            while not self._over and (left := until - time.monotonic()) > 0:
+                self._woken.wait(min(left, self._settings.look_s))
                 self._woken.clear()
                 if not self._over:
                     self._on_batch(None)
@@ -120,7 +120,7 @@ class Feed:
         shutil.rmtree(self._settings.checkpoints / str(self._generation - 1), ignore_errors=True)
 
     def wake(self) -> None:
-        """Told by whoever writes: there is another file."""
+        """Told by whoever writes: there are files that should not wait."""
         self._woken.set()
 
     def seen(self, files: int) -> None:
