@@ -33,7 +33,9 @@ if ("TMPDIR" not in os.environ and _IN_MEMORY.is_dir() and os.access(_IN_MEMORY,
 # All that tests import and keep is walked at each full collection of garbage: by Python's own thresholds that is a twentieth of their time.
 gc.set_threshold(50_000)
 
-_LONG = ("test_cases_by_spark_sql.py", "test_cases_on_spark.py", "test_plans.py")     # minutes each
+# Of those that use the shared Spark, in the order in which they begin: each takes a quarter of a minute and more.
+_LONG = ("test_cases_by_spark_sql.py", "test_cases_on_spark.py", "test_plans.py", "test_limits.py", "test_sql_functions.py",
+         "test_stress.py", "test_rounds.py", "test_sql_aggregates.py", "test_beside.py", "test_states.py")
 
 # Two slow cores: a deadline per example would fail by the weather. The same examples each time: a red build is to be repeatable.
 settings.register_profile("thalweg", deadline=None, derandomize=True, max_examples=100,
@@ -73,4 +75,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"spark", "spark_session"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.spark)
-    items.sort(key=lambda item: (item.get_closest_marker("spark") is not None, item.path.name not in _LONG))
+
+    def place(item: pytest.Item) -> tuple[bool, int]:
+        return item.get_closest_marker("spark") is not None, _LONG.index(item.path.name) if item.path.name in _LONG else len(_LONG)
+
+    items.sort(key=place)

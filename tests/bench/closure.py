@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.plan.graphs import WAYS, Chosen, Way
-from engine.spark.graphs import rounds
-from engine.spark.graphs.operators import Graphs
+from engine.spark import graphs
+from engine.spark.graphs import Graphs
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
 from tests.bench.figures import Figure, holds, plain
@@ -64,7 +64,7 @@ def layered(spark: SparkSession, edges: int) -> DataFrame:
 
 def _measured(session: Session, way: Way, operation: Operation, edges: DataFrame) -> dict[str, Any]:
     """Seconds until the whole result is there, its rows, and the rounds that Spark SQL needed."""
-    with patch.object(rounds, "with_piece", wraps=rounds.with_piece) as steps:
+    with patch.object(graphs, "with_piece", wraps=graphs.with_piece) as steps:
         began = time.perf_counter()
         rows = operation(Graphs(session, way), edges)[0].count()
         return {"seconds": round(time.perf_counter() - began, 3), "rows": rows, "rounds": steps.call_count + 1}

@@ -87,6 +87,7 @@ def cliff(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
                 figures += found
                 if "cores" in details[label]:
                     figures.append(plain(f"{label}: processor per 1,000 triples", sum(details[label]["cores"]) * 1e6 / rate, "ms"))
+                    print(f"  {label}: {sum(details[label]['cores']) * 1e6 / rate:.2f} ms of processor per 1,000 triples", flush=True)
         with server_for_each() as server:
             found, details["overload"] = _overload(server, known["avg"], settings.duration(30, 4))
     return figures + found, details
@@ -95,7 +96,7 @@ def cliff(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
 def _overload(server: ServerProcess, shape: Shape, seconds: int) -> tuple[list[Figure], dict[str, Any]]:
     """For `seconds` more than the machine can do, then as long again and 10 s the usual. Lags are counted from when a push was due."""
     client, (stream, body) = Client(server.base), next(iter(shape.bodies.items()))
-    client.put_stream("overload", stream_iri("overload", stream), "event", idle="PT1H")
+    client.put_stream("overload", stream_iri("overload", stream), "event", idle="PT1H", maxAhead="PT1H")
     client.put_query("overload", shape.text("overload"))
     feed = Feed(server.base, f"/queries/overload/results?snapshot=false&mode={shape.mode}")
     data, much, usual = begun(_OVERLOAD_RATE), seconds * _OVERLOAD_SPEED, seconds + 10

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.spark.jars import cached_jar, fetch_jar, use_jar
+from engine.spark.java import cached_jar, fetch_jar, use_jar
 from engine.spark.launch import Scratch, remove_abandoned
 from engine.spark.settings import GRAPHFRAMES, SparkSettings, configuration, from_environment
 from tests.sparks import INTERPRETED, needs_graphframes
@@ -146,7 +146,7 @@ def test_starts_without_graphframes_is_killed_noticed_and_started_again(tmp_path
         from engine.runtime.service import Engine
         from engine.runtime.settings import Settings
         from engine.spark import session as sessions
-        from engine.spark.graphs.operators import Graphs
+        from engine.spark.graphs import Graphs
         from grammar import parse
         from server.app import create_app
         logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
@@ -166,6 +166,7 @@ def test_starts_without_graphframes_is_killed_noticed_and_started_again(tmp_path
             sessions.start_session(switched_off)
         except sessions.SparkStartError as refused:
             print("second refused:", refused)
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)     # which calls the JVM's death meets is chance
         died = threading.Event()
         first.on_death(died.set)
         os.kill(first.jvm_pid, signal.SIGKILL)
