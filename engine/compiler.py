@@ -4,8 +4,6 @@
 folders of tests/golden.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ One row is one triple of one item: `position` is the item's place in the input l
 are the typed value of `o` (functions/typed.py), filled once when the item is parsed. `pieces` divides many rows of any kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TypeVar

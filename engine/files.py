@@ -1,7 +1,5 @@
 """Files that are there whole or not at all: staged, synced, renamed into place, their folder synced."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Arrow tables and texts as bytes, compressed, for what is kept or handed to another process: tables in the stream format of Arrow IPC."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from typing import cast

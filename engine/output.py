@@ -3,8 +3,6 @@
 A payload of SELECT and ASK is a SPARQL 1.1 Results JSON document on one line; of CONSTRUCT and DESCRIBE N-Triples.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections import defaultdict

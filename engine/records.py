@@ -4,8 +4,6 @@ The result of every query is a function of the sequence of these records (docs/a
 brackets, terms canonical N-Triples tokens. Blank nodes are already the item's own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 Triple = tuple[str, str, str]

@@ -4,8 +4,6 @@ from threads (`filling`, `Heap`). Used by the engine and the server alike.
 Every thread of the engine is a `Worker`: what fails in it is logged and begun again, and what it does, and since when, can be asked. Its
 body is written so that it may be run again: what it was at when it failed is lost to whoever asked for it, and to nobody else."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import sys

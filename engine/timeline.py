@@ -5,8 +5,6 @@ Time is integer milliseconds since the epoch, UTC. A *point* is a doubled intege
 "Time", "Windows", "Temporal operators"). Static facts hold during ``ALWAYS``; sums with ``MIN`` and ``MAX`` saturate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date

@@ -1,7 +1,5 @@
 """What each part of a body needs bound, and what binds: the order in which equalities give variables their values."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field

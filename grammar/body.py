@@ -5,8 +5,6 @@ rules, which would each be entered for every operand of a chain. The longest tok
 (``<?a&&?b>``) is no operator.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from dataclasses import dataclass

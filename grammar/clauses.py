@@ -4,8 +4,6 @@
 that parts know their place; a mistake raises ClauseError with its place, what was expected, and a hint where one is known.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from contextvars import ContextVar

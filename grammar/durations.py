@@ -1,7 +1,5 @@
 """Durations and instants of a statement's head: ``10s``, ``1m30s``, ``PT10S``, xsd:dateTime."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from fractions import Fraction

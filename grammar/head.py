@@ -4,8 +4,6 @@ Key words are looked for among the tokens, so that strings, IRIs and comments ca
 groups become ``GRAPH`` groups whose offsets are noted.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from pyparsing import ParserElement

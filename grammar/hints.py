@@ -1,7 +1,5 @@
 """From "the grammar came this far" to a message with a hint: the mistakes that people make most, and how to write it instead."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable
 from difflib import get_close_matches

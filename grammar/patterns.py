@@ -1,7 +1,5 @@
 """Group graph patterns and expressions of the parse tree as those of the IR (SPARQL 1.1 section 18.2.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any

@@ -1,7 +1,5 @@
 """Query forms, grouping and solution modifiers of the parse tree as queries of the IR (SPARQL 1.1 sections 18.2.4 and 18.2.5)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from engine.ir.expressions import Aggregate, Call, Expression, conj, variables_of

@@ -2,8 +2,6 @@
 (tests/test_layers.py). And rule programs as queries of their own: a Streaming RIF-Core document that imports the streams it reads
 (docs/rules.md)."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

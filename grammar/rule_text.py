@@ -3,8 +3,6 @@
 What the readers of rule languages are made of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NoReturn
 

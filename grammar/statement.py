@@ -1,7 +1,5 @@
 """From the text of a statement to `Statement`: head, SPARQL's part, names, and what must hold between them and of a whole query."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal
 

@@ -1,8 +1,6 @@
 """Terms and triples of the parse tree: IRIs resolved against prefixes and base (RFC 3986 section 5), literals as canonical N-Triples
 tokens; ``;`` and ``,``, blank nodes, collections and paths spelt out (SPARQL 1.1 sections 4.2, 18.2.2)."""
 
-from __future__ import annotations
-
 import re
 from functools import reduce
 from typing import Any

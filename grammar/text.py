@@ -4,8 +4,6 @@ The grammars (clauses.py, body.py) read the text themselves; the scan keeps them
 finds key words outside of strings, IRIs and comments, what was never closed, and what a grammar stumbled over.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 Everything is resolved before the response starts; every error ends in the one problem body.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from flask import Flask, Response, current_app, request

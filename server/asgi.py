@@ -1,7 +1,5 @@
 """The ASGI application: live feeds and health natively, everything else through the bridge to Flask; one process."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -1,7 +1,5 @@
 """The command ``thalweg``: ``serve`` runs the server, ``run`` replays recorded streams through queries, ``why`` proves answers."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence
@@ -12,9 +10,9 @@ from engine.runtime.place import PROCESS_TRIPLES
 from engine.spark.settings import master_of
 from grammar.rule_sets import RULE_SET_EXTENSIONS, TIMED_EXTENSIONS
 from server import package_version
+from server.formats.values import count, moment
 from server.guard import origin_of
 from server.limits import Limits
-from server.formats.values import count, moment
 
 Value = TypeVar("Value")
 INTERRUPTED = 130   # as the shell has it of SIGINT
@@ -111,7 +109,7 @@ def _why_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve(given: argparse.Namespace) -> int:
-    from server.serve import serve
+    from server.serving import serve
 
     if given.workers != 1:
         return _complain("--workers must be 1: one process owns Spark, the input log and the result log.")
@@ -132,7 +130,9 @@ def _run(given: argparse.Namespace) -> int:
 
 def _why(given: argparse.Namespace) -> int:
     from server.offline_programs import is_program
-    from server.offline_why import ask, misused as program_misused, prove, prove_fact
+    from server.offline_why import ask
+    from server.offline_why import misused as program_misused
+    from server.offline_why import prove, prove_fact
 
     if given.url is not None:
         unused = (given.query or given.stream or given.graph or given.rules or given.at is not None or given.fact or given.facts

@@ -5,8 +5,6 @@ Browsers say whose page asks (Fetch Metadata Request Headers, W3C; the Origin he
 and the ASGI side both ask here.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Live feeds on asyncio: one task per client, bytes shared by all clients of a query, nobody waits for a slow one."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Sizes are bytes, times seconds unless the name says otherwise (docs/http-api.md, "Default limits").
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 from engine.limits import EvaluationLimits

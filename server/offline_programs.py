@@ -1,7 +1,5 @@
 """``thalweg run`` of rule programs with a time of their own, over recorded facts, in this process."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -1,8 +1,6 @@
 """``thalweg why``: the proofs of a row, of a replay of recorded streams or of a running server's result; and those of a fact of a rule
 program with a time of its own."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import urllib.error

@@ -4,8 +4,6 @@ Everything that goes wrong in a request ends as a `Problem`; `from_error` turns 
 unforeseen exceptions into one.
 """
 
-from __future__ import annotations
-
 import html
 import logging
 import uuid

@@ -1,7 +1,5 @@
 """What all routes share: the site they belong to, their parameters, bodies, conditions and replies."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 import time

@@ -5,8 +5,6 @@ the valid windows of CoDeR (Monks et al., "Continuous Deductive Reasoning over S
 lost a justification, since each knows until when its best one lasts.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tasks that run in this process, one after another: what is small is done before a JVM would have started."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading

@@ -3,8 +3,6 @@
 The limits are for one evaluation. Many are run together because that costs little more than one, as long as they are quick.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ What a program holds is a value (`ProgramPosition`) that goes into an evaluation
 with them; the file that it names is needed until another one has been kept.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence

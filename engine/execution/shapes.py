@@ -4,8 +4,6 @@ share what their patterns find.
 What a group of one shape gives is divided among its queries. Where it fails each is evaluated by itself, then and for a while.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Aggregates (SPARQL 1.1 section 18.5.1) over the tokens of one group, independent of the order in which they come."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from engine.functions import arithmetic

@@ -1,7 +1,5 @@
 """Operators ``+ - * /`` and functions on numbers (SPARQL 1.1 sections 17.3 and 17.4.4), on tokens."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Character classes of XPath regular expressions: Unicode categories, blocks, name characters (XSD 1.1 part 2, F.1.1 and G.4.2)."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import defaultdict

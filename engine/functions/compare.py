@@ -5,8 +5,6 @@ of different known datatypes are unequal instead of an error. A literal of an un
 have, is equal to itself only, unequal to one with a language tag, and comparing it with another literal is an error.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What evaluation is made of: its one error, what it knows besides the row, and the entries of a table of functions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b

@@ -7,8 +7,6 @@ Two literals have one data value where `value` gives one token; a datatype's val
 xsd:decimal holds the integers, xsd:float, xsd:double and xsd:decimal share nothing, and a dateTime is the instant that it names.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from base64 import b64decode

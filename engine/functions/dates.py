@@ -5,8 +5,6 @@ SPARQL 1.1's table has no such operators; section 17.3.1 lets an implementation 
 two subtypes is; a time takes durations without months.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable

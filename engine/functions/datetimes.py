@@ -4,8 +4,6 @@ A `Moment` is any of dateTime, date, time, gYear...: its `instant` is seconds si
 missing zone read as UTC, and `zone` its offset in minutes, None where it has none. A `Duration` is months and seconds.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from calendar import monthrange

@@ -4,8 +4,6 @@
 small cache. A row maps names of variables to tokens; an absent variable is unbound.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace

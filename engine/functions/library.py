@@ -3,8 +3,6 @@
 The forms that do not evaluate all their arguments first (``&& || IF COALESCE BOUND IN`` and EXISTS) are in `expressions.py`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import operator
 import re

@@ -4,8 +4,6 @@ Integers are `int`, decimals `decimal.Decimal` (exact; quotients are rounded hal
 the implementation), floats and doubles are `float`, a float being rounded to single precision after each operation.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import struct

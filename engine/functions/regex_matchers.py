@@ -6,8 +6,6 @@ backtracking would try them, so the match found is the same (but for repeats of 
 references have no such automaton.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

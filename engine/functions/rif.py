@@ -3,8 +3,6 @@
 Casts to types that SPARQL's table has too are SPARQL's (library.py): one name has one function.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from engine.functions import rif_numbers, rif_strings

@@ -4,8 +4,6 @@ operators, as SPARQL has them.
 A decimal without fraction is written as the xs:integer that it is, so that the value has one token.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from decimal import Decimal

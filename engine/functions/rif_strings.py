@@ -5,8 +5,6 @@ Places in a list count from 0, negative ones from the end (-1 is the last member
 by value (`rif_values.identical`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from urllib.parse import quote
 

@@ -4,8 +4,6 @@ Two literals are the same if their data values are, whatever the derived type or
 if they are one term. Casts to types that SPARQL's constructor functions have are those of datatypes.py.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Callable

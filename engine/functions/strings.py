@@ -1,7 +1,5 @@
 """Functions on strings (SPARQL 1.1 section 17.4.3), on tokens."""
 
-from __future__ import annotations
-
 import math
 from urllib.parse import quote
 

@@ -4,8 +4,6 @@ A token is `<iri>`, `_:label`, `"lex"` (xsd:string), `"lex"@en` (tag in lower ca
 escaped as canonical N-Triples (RDF 1.2 N-Triples, section 3); two tokens are equal exactly where the terms are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from enum import IntEnum

@@ -6,8 +6,6 @@ microseconds since the epoch, a local time read as UTC. What a double or a 64-bi
 significant digits, NaN, nanoseconds, the year 300000) has kind HARD: only Python decides it.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable

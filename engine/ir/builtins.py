@@ -3,8 +3,6 @@
 What they compute is in engine/functions/rif.py, which has a function for each name here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

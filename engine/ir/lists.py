@@ -1,8 +1,6 @@
 """Ground lists of RIF (RIF-DTB 2nd edition, section 2.2.4) as one term: a literal of datatype rif:list whose lexical form holds the
 tokens of the members, ``(1 <a> (<b>))``. Equal lists have equal tokens if their members have."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

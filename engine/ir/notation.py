@@ -1,7 +1,5 @@
 """Terms, paths, expressions, durations, intervals and rules as text: ``[?x a <c>] <- diamond-minus[0s,5s] [?x <p> ?y], not q(?y) .``"""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timezone

@@ -5,8 +5,6 @@ What no text can say (patterns that the passes have rewritten: OneOf, aggregates
 SPARQL as it goes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass

@@ -4,8 +4,6 @@
 What is printed reads back (grammar.rule_sets.parse_facts, grammar.datalogmtl) as it was.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable

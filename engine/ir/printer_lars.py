@@ -1,7 +1,5 @@
 """LARS programs as texts that read back as the same rules (docs/lars.md): ``q(X) <- [10s] diamond p(X), X > 3.``"""
 
-from __future__ import annotations
-
 import re
 
 from engine.ir.expressions import Call

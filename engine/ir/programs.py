@@ -8,8 +8,6 @@ derive at a point, through all that they derive it from.
 (14, None)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 

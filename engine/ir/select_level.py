@@ -1,7 +1,5 @@
 """A SELECT level of the algebra as the clauses it was written with: SPARQL 1.1 sections 18.2.4 and 18.2.5 backwards."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Places in a text, and the one type of message about them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

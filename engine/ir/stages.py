@@ -5,8 +5,6 @@ a stage derives is what the later ones are given. Rules without time stand where
 rules there that depend on them, else on dense time.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

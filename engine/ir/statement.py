@@ -1,7 +1,5 @@
 """A registered statement: its windows, sources, reporting and query form."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

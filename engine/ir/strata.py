@@ -14,8 +14,6 @@ without refusing useful ones, so what they derive is bounded by rounds.
 ('twice',)
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import count

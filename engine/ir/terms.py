@@ -2,8 +2,6 @@
 (RDF 1.2 N-Triples, section 3; so does the parser of streams); and IRI references resolved against a base (RFC 3986 section 5.2).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ their arguments alone. Rules with a Window of their own (Streaming RIF-Core) see
 windows the query's patterns have.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

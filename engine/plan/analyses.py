@@ -1,7 +1,5 @@
 """What follows from the text of a program over interval relations: which relations are one, whether it ends, when it has news."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any

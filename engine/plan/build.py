@@ -4,8 +4,6 @@ Source: SPARQL 1.1 section 18 (algebra, datasets), with windows as graphs of the
 the concise bounded description of each resource (W3C member submission "CBD", 2005).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce

@@ -5,8 +5,6 @@ The background is the FROM graphs together with the USING GRAPH ones, which coun
 themselves. A window, an item of it or a named graph is its closure together with the background, without what that entails alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

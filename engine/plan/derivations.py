@@ -3,8 +3,6 @@
 Strata are the strongly connected components of what depends on what, so only what is truly recursive takes rounds.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The printers of plans, of both kinds: an indented tree, and the same as nested nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 docs/decisions.md, "Graph operators", has the figures behind MOST_IN_A_TASK.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -8,8 +8,6 @@ Where many queries differ in their constants and filters, one `general` relation
 "Rete", 1982); each applies its own above.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Wałęga et al., Web Semantics, 2023: the window of Algorithm 1; the bound of Al
 milliseconds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The estimates are live counts of triples per predicate, and per class for rdf:type, as the streams and graphs have them now.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Property paths as plans (SPARQL 1.1 section 18.4): joins, unions, and closures that start from their bound end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

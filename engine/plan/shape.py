@@ -4,8 +4,6 @@ Queries of one shape are one plan over `Given` relations, which have the constan
 costs much more than to run it over few rows (docs/decisions.md, "State and incremental answers").
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,5 @@
 """Rules with a time of their own as programs over interval relations: one for a rule set, a chain of them for what a query uses."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Which variables patterns mention and plans bind."""
 
-from __future__ import annotations
-
 from engine.ir import patterns as ir
 from engine.ir.expressions import variables_of
 from engine.ir.terms import Term, Variable

@@ -1,7 +1,5 @@
 """What each window of a query holds at an evaluation time (docs/architecture.md, "Windows")."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -6,8 +6,6 @@ rdfs10 put below themselves): they add what no one asks a stream for. Triples wh
 node, are not RDF and are left out too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """What the evaluators of rules share: matching atoms, safe orders, values of terms, what holds in the end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -6,8 +6,6 @@ first. An atom that is derived for a past point is known from the point of its d
 comes. Tuple windows count the events of the input.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar

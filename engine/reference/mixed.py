@@ -5,8 +5,6 @@ time apply point by point (engine/ir/stages.py says on which timeline). What is 
 timeline of granules those that have ended, and so of all that follows from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 

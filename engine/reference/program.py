@@ -10,8 +10,6 @@ are final, of a timeline of granules all granules that have ended. A fact begins
 ends. What a rule marks with an instant that is past (LARS) the rules know from then on; it is not told, for its time has been told of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """SELECT, CONSTRUCT, ASK and DESCRIBE over a dataset in plain Python: the oracle of every executor; and what the output operators log."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ comes, stratum by stratum. Formulas are sets of solutions, each with the (coales
 in docs/architecture.md, "Temporal operators".
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

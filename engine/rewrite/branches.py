@@ -3,8 +3,6 @@
 What is certain not to be in static graphs needs no look at run time.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

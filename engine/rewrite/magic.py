@@ -18,8 +18,6 @@ magic: magic bf <reach>(<a>) .
 magic: magic bf <reach>(?y) <- magic bf <reach>(?x), [?x <edge> ?y] .
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 

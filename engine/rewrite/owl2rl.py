@@ -14,8 +14,6 @@ The rules behind the entailment profiles of imported graphs stand beside the rul
 RDF and OWL Compatibility, section 9: embeddings of combinations).
 """
 
-from __future__ import annotations
-
 from engine.ir.rules import OWL_RDF_BASED, OWL_RL, RDF_PROFILE, RDFS_PROFILE, SIMPLE, Rule, RuleSet
 from engine.ir.terms import XSD
 from engine.rewrite.rule_text import iri, rule_table

@@ -15,8 +15,6 @@ What counts as schema is `schema.schema_vocabulary`. Statements of schema that f
 for schemas that come with the data are the ones that are not partially evaluated.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Partial evaluation needs the whole schema to be in the static graphs. Where it m
 the user's own, the general rules are applied, which meet it there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache

@@ -4,8 +4,6 @@ Else a closure has a row more for every term, and rules that join with it. A rul
 both are one. Where that cannot be done for every rule, the rules stay as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 

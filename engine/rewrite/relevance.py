@@ -14,8 +14,6 @@ beside the answers, whatever these are; so is all that it needs.
 [?x a ?d] <- (?c ?d) in {(<c> <a>)}, [?x a ?c] .
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

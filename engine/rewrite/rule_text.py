@@ -15,8 +15,6 @@
 - ``false`` is the head of an inconsistency.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ Also what is said in words of one's own that the schema makes words of that voca
 sub-class of owl:TransitiveProperty, a property whose domain is owl:Class.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 

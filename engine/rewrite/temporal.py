@@ -21,8 +21,6 @@ Rules that say only that one relation holds where another does (subclasses, subp
 has all its ancestors, and an interval relation needs its parents only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -15,8 +15,6 @@ does, are for closures only. What a timed rule derives that nothing asked for ne
 [?x <q> ?y] <- .within 2000 <p>(?x, ?y) .
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

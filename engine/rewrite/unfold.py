@@ -7,8 +7,6 @@ background, and what that entails alone is hidden. Static graphs are known, so m
 DISTINCT of a join.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 

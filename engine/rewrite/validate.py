@@ -1,7 +1,5 @@
 """Checks of a statement against the catalog: every problem found at once, each at its place; nothing is changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -3,8 +3,6 @@
 The first half of the pump: it holds the state that results depend on. What was due before such a record is done when it comes here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

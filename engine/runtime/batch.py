@@ -4,8 +4,6 @@ Within a segment the order of records does not matter. A registration, a version
 stream, a pause and the end of a replay begin one, and so does the first record of a stream that was idle: what was due before it must
 not see it. So results do not depend on where the log was cut into batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol

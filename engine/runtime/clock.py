@@ -1,7 +1,5 @@
 """The clock, which is injected: a test has one that it moves by hand."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,8 +1,6 @@
 """The data folder: how much room its file system has and what is kept free, so that what was acknowledged can be answered; and files that
 cannot be used, which are moved to a folder of their own, never deleted, and told until somebody takes them away."""
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import shutil

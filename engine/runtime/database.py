@@ -1,7 +1,5 @@
 """The SQLite file (WAL) of the result log: its tables and its connections."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """What the engine tells about a query or stream: the resources of docs/http-api.md, sections 1 and 2."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Why the engine refused a command: a problem slug of docs/http-api.md with its HTTP status; and why the evaluator failed, in words."""
 
-from __future__ import annotations
-
 import errno
 import sqlite3
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Of a query in the lane nothing more is due until it has come back, and its ticke
 written with the batches meanwhile, so that whoever takes up the result log evaluates it again.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence

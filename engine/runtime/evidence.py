@@ -3,8 +3,6 @@
 Nothing is taken from another time: where an item may be missing, or a version has been replaced, that is said instead.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

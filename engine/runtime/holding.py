@@ -5,8 +5,6 @@ That changes with results only, but where a fact ceases in a time of which nothi
 out): such a fact is gone at once, and the next result says so beside what it tells. So what holds at a result is what held at the one
 before, with what it adds and without what it takes away."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce

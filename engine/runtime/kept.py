@@ -1,7 +1,5 @@
 """What the pump keeps of the streams: watermarks and counts, the contents that windows may still see, the last items of each."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -3,8 +3,6 @@
 A file that cannot be read is set aside, and its records are recorded as lost in a file beside the log, so that every replay agrees: the
 pump goes on over such a hole, and over no other."""
 
-from __future__ import annotations
-
 import errno
 import json
 import logging

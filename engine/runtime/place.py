@@ -1,7 +1,5 @@
 """Where the plans of a replay are evaluated: in this process, or on a Spark that is started for it; and why."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Rule programs with a time of their own over recorded facts, in this process: compiled, taken on in steps, what is derived as facts."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One registered query as the pump runs it: its compiled form, its ticks, its last relation, and the results it logs."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace

@@ -1,7 +1,5 @@
 """What the engine tells about its streams, queries, graphs and results: plain values, shaped as in docs/http-api.md."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The pump writes results, the states of queries and streams, and the position rea
 may undo the last ones (``synchronous=NORMAL``): the input log then gives the same results with the same ids again.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@
 a stream or graph, or the name of a query or rule set; `payload` is JSON. Items and graphs fill the columns of FACTS.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

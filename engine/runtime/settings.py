@@ -1,7 +1,5 @@
 """Settings of the engine, all with working defaults. Times in ms, sizes in bytes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal

@@ -3,8 +3,6 @@ items that a window of a one-shot query shows are all there.
 
 Estimates decide no result: what is registered is held to the limits of its evaluations (engine/limits.py)."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

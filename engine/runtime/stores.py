@@ -4,8 +4,6 @@ as texts with the rules that were read in them.
 A file is on disk, whole, before the result log names it. One that cannot be read at a start is set aside: the graph is lost until it is
 put again. A text that is not understood (any more) is a rule set that nobody can use."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

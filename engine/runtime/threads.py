@@ -4,8 +4,6 @@ engine does its work; and the lane beside it, evaluations of queries that are to
 What an evaluation at T sees is final once the query's watermark is at T. So it may come at any time, over values that nobody changes; only
 what changes the query itself, or what it uses, has to wait for it (Evaluations.settle)."""
 
-from __future__ import annotations
-
 import logging
 import queue
 import threading

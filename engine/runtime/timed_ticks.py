@@ -7,8 +7,6 @@ something; what is due then says which of its times count in any case, and where
 A program: an evaluation takes it on to where the watermark is, if there is anything to take in or to tell. All instants that a batch
 brought are one evaluation, so how often there is one says nothing about results: each of them has the T at which its own time was final."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

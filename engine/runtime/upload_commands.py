@@ -1,7 +1,5 @@
 """Commands on static graphs and rule sets: the queries that use them are planned anew."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace as changed

@@ -4,8 +4,6 @@ A verdict is in the log before anything else becomes of the evaluation, and what
 that made the evaluation due, so that what stands further on in the log counts before the pump comes there (`Ahead`). An evaluation that
 ends the evaluator fails so too (`Suspects`)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

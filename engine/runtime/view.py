@@ -2,8 +2,6 @@
 Nothing is copied but references: contents are lists of chunks that never change, tables are Arrow's. One request: the catalogue at the
 end of the log and the last snapshot of the pump, taken once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ have been idle for a minute. A fork of this process answers at once, where a wor
 functions first would take about a second of somebody's answer time.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import io

@@ -21,8 +21,7 @@ from engine.execution.executor import CLOSED_ROWS, StrategyName
 from engine.execution.plan_job import CloseAhead, ExecutorName, PlanJob, Took
 from engine.facts import FACTS
 from engine.plan.graphs import Way
-from engine.spark.graphs.operators import Graphs
-from engine.spark.graphs.rounds import with_piece
+from engine.spark.graphs import Graphs, with_piece
 from engine.spark.jobs import Jobs
 from engine.spark.mirror import Mirror
 from engine.spark.udf_spark import register_spark

@@ -5,8 +5,6 @@ These have a Python of the driver's minor version with pyarrow and duckdb; the e
 need be installed there. The data folder must be on a file system that all of them see (README, "A Spark cluster").
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -24,8 +24,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from engine.spark.jars import archive_path, cached_jar, download_shown, fetch_jar, finish, make_options, use_archive, use_jar
-from engine.spark.java import Java, JavaNotFound, ensure_java
+from engine.spark.java import (Java, JavaNotFound, archive_path, cached_jar, download_shown, ensure_java, fetch_jar, finish, make_options,
+                               use_archive, use_jar)
 from engine.spark.launch import Scratch, SparkStartError, end_jvm, launch, reset_pyspark, send_engine
 from engine.spark.settings import SparkSettings, configuration, from_environment
 from engine.spark.warm import exercise, warm_up

@@ -3,8 +3,6 @@
 Every entry of `configuration` is there for a reason that was measured (docs/decisions.md, "Spark's settings").
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """Tiny jobs that make the first real answer quick: the JVM compiles what it has run, a Python worker exists once one was used."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

@@ -2,8 +2,6 @@
 variables of a plan have typed companions (columns ``_k _n _m``): those that comparisons, arithmetic and aggregates read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -13,7 +11,7 @@ from engine.ir.expressions import Call, Expression, is_iri, walk
 from engine.ir.terms import Variable
 from engine.plan import nodes
 from engine.plan.nodes import Plan, inputs
-from engine.sql.functions import arithmetic, comparisons, dates
+from engine.sql.functions import arithmetic, comparisons
 from engine.sql.functions.values import Typed
 
 VOLATILE = frozenset(name for name, function in FUNCTIONS.items() if function.volatile)
@@ -48,7 +46,7 @@ def is_rowwise(expression: Expression) -> bool:
     return bool(functions_in(expression) & ROWWISE)
 
 
-TAKES_TYPES = frozenset({*comparisons.OPERATORS, *arithmetic.BINARY, *arithmetic.UNARY, *dates.FIELDS, "ISNUMERIC", "IN", "NOT IN"})
+TAKES_TYPES = frozenset({*comparisons.OPERATORS, *arithmetic.BINARY, *arithmetic.UNARY, *arithmetic.FIELDS, "ISNUMERIC", "IN", "NOT IN"})
 """Functions whose arguments are read by their typed companions."""
 GATHERS_TYPES = frozenset({"SUM", "AVG", "MIN", "MAX"})
 

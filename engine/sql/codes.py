@@ -9,8 +9,6 @@ An expression is a token (a string), ``["?", name]``, or ``[function, place in t
 Constant(token='<a>')
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Everything else of the plan text is the same for both. What a document says reac
 engine/spark puts quotes around a value (tests/unit/spark/test_quoting.py reads the sources).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

@@ -6,8 +6,6 @@ One with intervals has for each begin of a derived fact a row with its last end,
 that is ``{name}_known``, and where that will do what is ``{name}_beside`` its new rows (closing.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

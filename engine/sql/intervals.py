@@ -6,8 +6,6 @@ last point of the step before, ``$until`` that of this step, ``$start`` the firs
 tree and nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ of its facts) and for each variable its token, with ``_k _n _m`` where it stands
 of its hashes, which are found without comparing terms.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

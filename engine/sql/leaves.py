@@ -1,5 +1,5 @@
 """Plan leaves as SQL: scans, stars, inline data; and transitive closures, by recursion inside the text in DuckDB, in Spark found before the
-text (engine/spark/graphs).
+text (engine/spark/graphs.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The relations under a plan that serves many queries of one shape: each evaluation of each has a number in the place of its time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ SQL's three-valued logic is SPARQL's error logic with NULL for an error, so lowe
 ``&& || !``. Which function runs how is listed in `functions/tables.py` (docs/functions.md).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from engine.functions.terms import RDF_LANG_STRING, XSD_STRING, split
@@ -16,7 +14,7 @@ from engine.ir.terms import Constant, Variable
 from engine.sql.calls import Columns, is_rowwise
 from engine.sql.codes import write_call
 from engine.sql.dialect import Dialect, fixed
-from engine.sql.functions import arithmetic, comparisons, constants, dates, patterns, strings
+from engine.sql.functions import arithmetic, comparisons, strings
 from engine.sql.functions.comparisons import MIRRORED, OF_NUMBERS, OPERATORS as COMPARISONS
 from engine.sql.functions.strings import Text
 from engine.sql.functions.tables import SIMPLE
@@ -49,8 +47,8 @@ class Operands:
             case Call(function=name, args=(only,)) if name in arithmetic.UNARY:
                 operand = self.typed(only, columns)
                 return arithmetic.unary(name, operand) if operand else None
-            case Call(function=name, args=(Variable() as v,)) if name in dates.FIELDS and v in columns.typed:
-                return dates.field(name, str(columns.token(v)))
+            case Call(function=name, args=(Variable() as v,)) if name in arithmetic.FIELDS and v in columns.typed:
+                return arithmetic.field(name, str(columns.token(v)))
             case Call(function="STRLEN", args=(only,)):
                 text = self.text(only, columns)
                 if text is not None and not text.undecided:
@@ -100,7 +98,7 @@ def _whole(expression: Expression) -> int | None:
 
 MOST_CHOICES = 16
 LONGEST = 12_000
-WHOLE = frozenset({*dates.FIELDS, "STRLEN"})
+WHOLE = frozenset({*arithmetic.FIELDS, "STRLEN"})
 
 
 class Lowering:
@@ -185,7 +183,7 @@ class Lowering:
         text = self.operands.text(source, columns)
         if text is None or len(plain) <= len(flags) or any(p.kind != "literal" or p.lang for p in plain):
             return None
-        found = patterns.translate(plain[0].lexical, plain[1].lexical if flags else "")
+        found = strings.regex_text(plain[0].lexical, plain[1].lexical if flags else "")
         if found is None or any(typed(c.token)[0] != Kind.STRING for c in (pattern, *flags) if isinstance(c, Constant)):
             return None
         written, ascii_only, longest = found
@@ -202,7 +200,7 @@ class Lowering:
         if not self.quick:
             return None
         if isinstance(left, Variable) and isinstance(right, Constant) and left in columns.typed:
-            found = constants.with_constant(self.dialect, operator, str(columns.token(left)), right.token, columns.typed[left])
+            found = comparisons.with_constant(self.dialect, operator, str(columns.token(left)), right.token, columns.typed[left])
             if found is not None:
                 return found
         return self._texts_compared(whole, operator, left, right, columns) or self._typed_compared(whole, operator, left, right, columns)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from engine.ir.expressions import Aggregate as AggregateCall, Expression
+from engine.ir.expressions import Aggregate as AggregateCall
+from engine.ir.expressions import Expression
 from engine.ir.terms import Constant, Variable
 from engine.plan import nodes
 from engine.sql import leaves
@@ -15,7 +16,7 @@ from engine.sql.calls import Columns
 from engine.sql.codes import write_aggregate
 from engine.sql.functions.aggregates import Gathered, by_function, count, extreme, group_concat, number_of, sample, total
 from engine.sql.functions.arithmetic import arithmetic_in
-from engine.sql.functions.order import heap, order_keys, rough_key
+from engine.sql.functions.comparisons import heap, order_keys, rough_key
 from engine.sql.functions.values import INTEGER, NULL_STRING
 from engine.sql.panes import FirstPanes, GatheredPanes
 from engine.sql.relation import COMPANIONS, Relation, columns, key_condition, padded

@@ -7,8 +7,6 @@ The table of some panes has in each row the number ``pane``, its columns, and th
 or of some of them. Which panes are read says the worker: the numbers from ``$..._from`` to before ``$..._until``, for each T.
 """
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -17,7 +15,7 @@ from functools import lru_cache
 
 from engine.ir.statement import StreamSource, TimeWindow
 from engine.plan.nodes import KeptSource
-from engine.sql.functions.order import heap
+from engine.sql.functions.comparisons import heap
 from engine.sql.kept import newest, rest_macro
 from engine.sql.relation import named
 from engine.sql.sources import MOST_NAMES, Evaluation, bounds, window_ends

@@ -1,7 +1,5 @@
 """What the SQL text knows of an intermediate relation, and the column arithmetic of joins."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping

@@ -4,8 +4,6 @@ They are written anew for each evaluation (times change), the plan's body above 
 the stream's facts by time (``open <= t < end``) or by rank (tuple windows), never by position alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

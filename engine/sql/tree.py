@@ -4,8 +4,6 @@ Nodes are made by their constructors: sqlglot's builders parse each name and cop
 making a statement. A tree that is part of another one already is copied.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 

@@ -4,8 +4,6 @@ docs/architecture.md, "Entailment of a query", says what each graph is; entailme
 they are first looked at.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial

@@ -4,8 +4,6 @@ The rules are applied in rounds, each to what was known before it, so that every
 then proofs are searched for backwards from a point.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ The rules are applied granule by granule, in rounds (engine/reference/granules.p
 since which it is known. An atom that is derived for another granule than the present one is seen from the present one on.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

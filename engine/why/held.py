@@ -3,8 +3,6 @@
 What a rule gives in a round follows from what was known before it, so a proof by these facts cannot use what it proves.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

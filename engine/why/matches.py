@@ -18,11 +18,9 @@ from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Gro
 from engine.ir.printer import show, show_group
 from engine.ir.terms import Constant, Variable
 from engine.records import Triple
-from engine.reference.algebra import Algebra, Scope, bind, chain_of, matches, openness
+from engine.reference.algebra import Algebra, Scope, bind, chain_of, matches, openness, routes
 from engine.reference.dataset import Dataset
-from engine.reference.paths import routes
-from engine.reference.solutions import Row, compatible
-from engine.reference.substitution import expression, substitute
+from engine.reference.solutions import Row, compatible, expression, substitute
 from engine.why.trees import Absent, Budget, Holds
 
 Name = tuple[str, ...]

@@ -1,7 +1,5 @@
 """Why a fact of rules with time: from the rules and what was given to the proofs of a fact at a point, or during an interval."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

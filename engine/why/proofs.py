@@ -8,8 +8,6 @@ every predicate, what the rule sees of the streams through it, and all that foll
 trees that are shown the copies are the facts again, and the Window is a step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -19,7 +17,7 @@ from engine.ir.printer import show
 from engine.ir.rules import Atom, Formula, Negation, Rule, Test
 from engine.ir.terms import Constant, Variable
 from engine.reference.formulas import Ground, ground
-from engine.reference.substitution import expression
+from engine.reference.solutions import expression
 from engine.timeline import Interval
 from engine.why.ranks import Ranked
 from engine.why.timed import Path, Search, Way

@@ -4,8 +4,6 @@ The same facts as closure.py derives, semi-naively: a round applies the rules to
 a derivation from facts of earlier rounds only, and no proof through such facts can use what it proves.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

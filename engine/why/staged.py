@@ -4,8 +4,6 @@ What a stage takes from another is proved there, down to what the streams brough
 stand, with what of the schema they were applied to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,8 +1,6 @@
 """Proofs of what a Streaming RIF-Core program reports: a fact from the latest begin of what it uses to the earliest end
 (engine/reference/program.py has the definitions). Nothing coalesces: each begin of a fact is an instance of its own."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ A goal is a fact at a point. Its trees come the shortest first as far as rounds 
 then those by all that is known. Each node says during which interval it is a proof, and no goal stands below itself.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -17,7 +15,7 @@ from engine.ir.printer import show_group
 from engine.ir.rules import Assign, Atom, Falsum, Formula, Head, Rule, Table, relation_of
 from engine.ir.substitution import mapped
 from engine.reference.formulas import Ground, Row, headed, shapes, unify
-from engine.reference.substitution import bound, expression
+from engine.reference.solutions import bound, expression
 from engine.timeline import ALWAYS, Interval, intersect
 from engine.why.trees import MOST_DEEP, Asserted, Budget, Lazy, Operator, Proof, Step, TooMuchError, choices, depth, shortest
 

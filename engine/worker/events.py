@@ -3,8 +3,6 @@
 Events are ordered by granule, predicate and tokens, each atom once in a granule.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import groupby

@@ -7,8 +7,6 @@ where a run has none of their hashes, none of its batches has such facts. Runs a
 itself.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A program over all facts of a recording: it is taken on in steps, and what ended and what is held at the end is gathered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

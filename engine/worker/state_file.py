@@ -3,8 +3,6 @@
 A file is there whole or not at all. It holds what cannot be had again: the events that it came from may be gone.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable

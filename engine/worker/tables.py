@@ -1,7 +1,5 @@
 """Rows of interval relations as Arrow tables: tokens ``a1 a2 ...`` and the points ``lo hi``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa

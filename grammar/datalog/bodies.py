@@ -1,8 +1,6 @@
 """Bodies of Datalog rules: comparisons and arithmetic, ``X > 3``, ``Z = X + Y * 2``, with the operators and values of SPARQL; and safety:
 each variable is bound by a positive atom, by ``@T`` before one, or by ``=`` with a bound side."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ triples.
 No token stops here: what is none is one of kind ``bad``, which the reader reports where it meets it. A comment is ``% ...``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

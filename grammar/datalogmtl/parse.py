@@ -1,7 +1,5 @@
 """Texts of DatalogMTL to rule sets and facts: the entrance."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@ A rule goes on on the next line behind ``:-`` and the commas of its body, and wh
 it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

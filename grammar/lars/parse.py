@@ -5,8 +5,6 @@ An extended atom has at most one window, then at most one of diamond, box and @,
 Stream Reasoning with Laser", section 2.1). What LARS has beyond that is refused by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from engine.ir.rules import At, Atom, BoxMinus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet, WindowFormula

@@ -1,7 +1,5 @@
 """The timeline of a LARS program: its granularity and start, the sizes of windows, the instants of ``@``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -4,8 +4,6 @@ An atom or frame binds its variables. ``=`` binds a variable to the other side, 
 (the binding patterns of DTB); all other built-ins need all their arguments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Set
 
 from engine.ir.builtins import IDENTICAL, IRI_STRING

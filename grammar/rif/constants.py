@@ -1,7 +1,5 @@
 """Constants of RIF (RIF-DTB 2nd edition, sections 2.1 and 2.2): from symbol space and lexical form to a term's token."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,8 +1,6 @@
 """Texts of rules to rule sets: the one entrance for both syntaxes, and what a document may import (profiles of RDF graphs: RIF RDF and OWL
 Compatibility, section 5.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from engine.ir.expressions import Call, Expression

@@ -4,8 +4,6 @@ Taken besides: ``If ... Then ...`` for ``... :- ...`` (as W3C's test cases and t
 ``Window``. What other dialects add is read so far that it can be refused by name.
 """
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 

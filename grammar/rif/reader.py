@@ -1,7 +1,5 @@
 """Tokens, names and constants of RIF's presentation syntax (RIF-BLD section 2.6; short forms of constants: RIF-DTB section 2.1.2)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from difflib import get_close_matches

@@ -4,8 +4,6 @@ What RIF-Core does not allow is reported here, for both concrete syntaxes: what 
 variables that nothing declares, rules that are not safe (section 6.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from itertools import product

@@ -1,7 +1,5 @@
 """RIF/XML (RIF-Core section 5; RIF-BLD section 4 where Core refers to it) as the abstract syntax."""
 
-from __future__ import annotations
-
 from typing import NoReturn
 
 from engine.ir.builtins import RIF

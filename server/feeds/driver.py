@@ -4,8 +4,6 @@ feeds beside that of one query: of several (``/events``), with the changes of st
 Pure of sockets and clocks, as the feeds are: the host gives the monotonic time in seconds, and polls, sends and waits.
 """
 
-from __future__ import annotations
-
 import random
 import threading
 import time

@@ -5,8 +5,6 @@ waits for a client, and the engine never waits: what it has told and the feeds h
 results are left out, for the result log has them, and of everything else each query's newest of a kind is kept.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import deque

@@ -4,8 +4,6 @@ Pure of sockets and clocks: `open` and `poll` give the frames that are due, and 
 the only state that matters: a client that the ring has gone past reads the log, and is told so (``gap``) where it comes no nearer.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a client asks of a feed (docs/http-api.md, "GET /queries/{name}/results")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ The log has what begins and what ceases. What holds at the last result is kept b
 what begins and without what ceases, backwards the other way round. So nothing is logged for it, and an old result is answered too.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ may stand under `@language`, under a term that a context makes a name for that, 
 which have language maps is found in all contexts of a body together, wherever they stand.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

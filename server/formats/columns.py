@@ -5,8 +5,6 @@ each and cut at their spaces; other lines go through pyoxigraph. Whatever is not
 then finds the same items, or the error and its place. A test holds the two equal.
 """
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

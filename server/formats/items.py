@@ -1,8 +1,6 @@
 """Stream items out of what pyoxigraph reads: quads as canonical tokens, syntax errors as problems with their place and the caret line; one
 item per graph, its time stamp found and stripped, its size within the caps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any

@@ -3,8 +3,6 @@
 Formats of one thing per line are JSON lines, timed N-Triples (``ms<TAB>triple``), and N-Quads and N-Triples with bad lines left out.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

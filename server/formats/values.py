@@ -1,8 +1,6 @@
 """Values as texts: time stamps of items as integer milliseconds, and the values of query parameters, each read by a function that raises
 ValueError with what was expected."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """``/graphs``: static graphs by the SPARQL 1.1 Graph Store HTTP Protocol. ``/rules``: the rule sets that ``USING RULES`` may name."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 
 from flask import Blueprint, Response, request

@@ -1,7 +1,5 @@
 """``/info`` and ``/health``: what this server is, and whether it is well. And the console: ``/`` and the files of ``static/``."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from typing import Any

@@ -1,8 +1,6 @@
 """``/queries``: registration, state, plan and statistics of continuous queries. ``/explain``: check a text and show its plan; nothing is
 registered."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from urllib.parse import unquote_plus

@@ -4,8 +4,6 @@ The live feeds of the same address (``text/event-stream``, ``application/jsonl``
 a few clients get them here, by a generator and a thread for each.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

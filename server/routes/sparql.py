@@ -1,7 +1,5 @@
 """``/sparql``: one-shot queries over static graphs and window snapshots (SPARQL 1.1 Protocol, query operation)."""
 
-from __future__ import annotations
-
 from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request

@@ -1,7 +1,5 @@
 """``/streams``: the catalogue, descriptors, pushes, the tail of the input and the dead letters."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -6,8 +6,6 @@ lists of tokens. So is everything without companions. Sums are exact: integers a
 doubles one after the other in the order of their tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

@@ -3,17 +3,17 @@
 Exact numbers stay exact although they are kept in doubles: whole numbers below 1e15, decimals of at most six fraction digits below
 1e8, rounded to six digits after each step. A number that leaves these bounds becomes NaN, which goes through further arithmetic by
 itself and means: undecided. A quotient of exact numbers is `near`; comparing it is undecided where it is too close to tell.
-"""
 
-from __future__ import annotations
+YEAR, MONTH, DAY, HOURS, MINUTES and SECONDS (section 17.4.5) are read at their places in tokens of known kind: a year of four digits makes
+every field stand at its place; other years, and the hour 24, are undecided.
+"""
 
 from collections.abc import Callable
 
-from engine.functions.typed import Kinds
+from engine.functions.typed import Kind, Kinds
 from engine.ir.expressions import Call, Expression, walk
-from engine.sql.functions.values import (
-    DECIMAL, DOUBLE, INTEGER, MOST_EXACT, NOT_A_NUMBER, NUMBERS, NUMERIC, Typed, decimal_token, either, integer_token,
-    listed)
+from engine.sql.functions.values import (DECIMAL, DOUBLE, HARD, INTEGER, MOMENTS, MOST_EXACT, NOT_A_NUMBER, NUMBERS, NUMERIC, Typed,
+                                         decimal_token, either, integer_token, listed)
 
 LONGEST = 6_000
 MOST_FIXED = "1e8"
@@ -158,3 +158,31 @@ def token(value: Typed, otherwise: str) -> str:
     cases += [f"WHEN {value.kind} = {DECIMAL} AND abs({value.number}) < {MOST_FIXED} THEN {decimal}"] if DECIMAL in value.kinds else []
     cases += [f"WHEN {value.kind} IS NOT NULL THEN {otherwise}"] if value.kinds != {INTEGER} else []
     return f"(CASE {' '.join(cases)} END)"
+
+
+PLACES = {"YEAR": (2, 4), "MONTH": (7, 2), "DAY": (10, 2), "HOURS": (13, 2), "MINUTES": (16, 2)}
+DATED = ("YEAR", "MONTH", "DAY")
+RARE: Kinds = frozenset((*map(int, (Kind.DATE, Kind.TIME, Kind.GREGORIAN)), HARD))
+FIELDS = (*PLACES, "SECONDS")
+
+
+def _plain(column: str) -> str:
+    """Whether the fields stand at their places: no sign, four digits, and no hour 24."""
+    return f"substr({column}, 6, 1) = '-' AND substr({column}, 2, 1) <> '-' AND substr({column}, 12, 3) <> 'T24'"
+
+
+def _moment(function: str, column: str) -> str:
+    return f"{column}_k {MOMENTS}" if function not in DATED else f"({column}_k {MOMENTS} OR {column}_k = {int(Kind.DATE)})"
+
+
+def field(function: str, column: str) -> Typed:
+    """A field of a typed column: a whole number, or seconds."""
+    rare = f"{column}_k IN ({listed(RARE)})"
+    kind = f"(CASE WHEN {_moment(function, column)} OR {rare} THEN {DECIMAL if function == 'SECONDS' else INTEGER} END)"
+    if function == "SECONDS":
+        made = f"(CAST(substr({column}, 19, 2) AS INT) * 1000000 + ({column}_m % 1000000 + 1000000) % 1000000) / 1000000e0"
+    else:
+        place, length = PLACES[function]
+        made = f"CAST(CAST(substr({column}, {place}, {length}) AS INT) AS DOUBLE)"
+    number = f"(CASE WHEN {_moment(function, column)} AND {_plain(column)} THEN {made} ELSE {NOT_A_NUMBER} END)"
+    return Typed(kind, number, computed=True, kinds=frozenset((DECIMAL if function == 'SECONDS' else INTEGER,)))

@@ -5,8 +5,6 @@ rest is a call. UDF is a call of engine/functions (Arrow UDF on executor `sql`, 
 the query is registered. The keys are the names of `engine.ir.expressions.Call` and `Aggregate`; docs/functions.md is made of them.
 """
 
-from __future__ import annotations
-
 from engine.functions.datatypes import CASTS
 
 SIMPLE: dict[str, str] = {

@@ -5,8 +5,6 @@ A relation's typed column ``c`` has companions ``c_k`` (kind), ``c_n`` (number) 
 engine's CASE allows it (`Dialect.otherwise`), else by running the plan again without types.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf
 

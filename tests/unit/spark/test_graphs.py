@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from engine.plan.graphs import WAYS, Chosen, Way
 from engine.spark.executor import Executor
-from engine.spark.graphs.operators import Graphs
+from engine.spark.graphs import Graphs
 from engine.spark.session import Session
 from tests.differential.generator import Case
 from tests.differential.plans import due

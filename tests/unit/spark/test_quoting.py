@@ -20,7 +20,7 @@ QUOTES = "'\"`"
 DIALECT = "engine/sql/dialect.py"
 QUOTING = {(DIALECT, "quote"), (DIALECT, "fixed")}
 """The functions that make literals; `fixed` of Thalweg's own words only."""
-NOT_SQL = {"engine/spark/jars.py", "engine/spark/warm.py"}
+NOT_SQL = {"engine/spark/java.py", "engine/spark/warm.py"}
 """Modules that make options of a JVM, and tokens."""
 
 

@@ -16,7 +16,7 @@ from engine.functions.compare import order_key
 from engine.functions.typed import ANY_KIND, Kinds, typed, typed_columns
 from engine.ir.expressions import Aggregate
 from engine.sql.dialect import DUCKDB, UNDECIDED
-from engine.sql.functions.order import order_keys, rough_key
+from engine.sql.functions.comparisons import order_keys, rough_key
 from engine.worker.database import parsed
 from tests.unit.spark.gathering import ALWAYS, POOLS, V, gathered
 from tests.unit.spark.samples import TOKENS, lit
