@@ -34,7 +34,7 @@ class FeedSettings:
     poll_ms: int = 25
     rotate_files: int = 15_000
     most_files: int = 2_000
-    open_s: float = 60.0
+    open_s: float = 300.0
     look_s: float = 1.0     # so long what was written may wait where nobody was woken
 
 
