@@ -17,7 +17,7 @@ from engine.spark.session import Session
 from engine.spark.udf_spark import register_spark
 from engine.sql.dialect import SPARK, UNDECIDED, SparkDialect
 from engine.sql.functions.aggregates import Gathered
-from engine.sql.functions.order import order_keys
+from engine.sql.functions.comparisons import order_keys
 from engine.sql.lower import Lowering
 from tests.unit.spark.gathering import ALWAYS, POOLS, V, gathered
 from tests.unit.spark.samples import TOKENS, expressions
