@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 os.environ.setdefault("THALWEG_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:NewSize=256m "
                       "-XX:MetaspaceSize=256m")
 
+# Tests start hundreds of processes of Python. Where the environment forbids to write bytecode, each would compile the engine again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Thousands of tests make a few small files each, databases among them: a memory file system takes a sixth less time for the cases.
 _IN_MEMORY = Path("/dev/shm")
 _ROOM = 2 << 30     # bytes; a whole run takes some 100 MB
@@ -38,7 +43,7 @@ _LONG = ("test_cases_by_spark_sql.py", "test_cases_on_spark.py", "test_plans.py"
          "test_stress.py", "test_rounds.py", "test_sql_aggregates.py", "test_beside.py", "test_states.py")
 
 # Two slow cores: a deadline per example would fail by the weather. The same examples each time: a red build is to be repeatable.
-settings.register_profile("thalweg", deadline=None, derandomize=True, max_examples=100,
+settings.register_profile("thalweg", deadline=None, derandomize=True, max_examples=50,
                           suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", parent=settings.get_profile("thalweg"), derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("THALWEG_HYPOTHESIS", "thalweg"))

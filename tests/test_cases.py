@@ -8,12 +8,24 @@ from engine.rewrite import PASSES
 from tests.bags import same_bag
 from tests.case_files import Case, find_cases
 from tests.merged import ends, merge, split
-from tests.treatments import TREATMENTS, Treatment, needs, parameters, run_case
+from tests.treatments import TREATMENTS, WITHOUT, Treatment, differs, has_rules, parameters, run_case
 
 
 @pytest.mark.parametrize(("case", "treatment"), parameters(find_cases(), lambda treatment: not treatment.spark))
 def test_case(case: Case, treatment: Treatment, request: pytest.FixtureRequest) -> None:
     run_case(case, treatment, request)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in find_cases() if has_rules(case)])
+def test_each_pass_left_out(case: Case, request: pytest.FixtureRequest) -> None:
+    """The case has other plans without the pass, and the same answers."""
+    for name, treatment in WITHOUT.items():
+        if differs(case, name):
+            try:
+                run_case(case, treatment, request)
+            except AssertionError as wrong:
+                wrong.add_note(treatment.name)
+                raise
 
 
 @pytest.mark.parametrize("in_steps", [False, True])
@@ -30,7 +42,7 @@ def test_merging_cases_changes_nothing(in_steps: bool) -> None:
 @pytest.mark.parametrize("name", PASSES)
 def test_each_pass_changes_the_plans_of_some_cases(name: str) -> None:
     """Those without it are run by a treatment of their own."""
-    assert sum(map(needs(name), find_cases())) >= 4
+    assert sum(differs(case, name) for case in find_cases()) >= 4
 
 
 def test_there_are_cases() -> None:

@@ -166,7 +166,7 @@ def _compiled(name: str, without: frozenset[str] = frozenset()) -> list[sparks.C
 
 def is_maintained(case: Case) -> bool:
     """Cases with a query whose closures have intervals: tasks keep these, Spark SQL makes them anew at each evaluation."""
-    return any(compiled.keeps_closures for compiled in _compiled(case.name) if not compiled.timed)
+    return has_rules(case) and any(compiled.keeps_closures for compiled in _compiled(case.name) if not compiled.timed)
 
 
 def has_rules(case: Case) -> bool:
@@ -174,15 +174,13 @@ def has_rules(case: Case) -> bool:
     return any("USING RULES" in text.upper() for text in case.queries.values()) or bool(case.media)
 
 
-def needs(name: str) -> Callable[[Case], bool]:
-    """Which cases have other plans without the pass `name`; with several versions of a graph or rule set that is taken to be so."""
-    def differs(case: Case) -> bool:
-        if not has_rules(case):
-            return False
-        versions = [(type(r), r.graph if isinstance(r, GraphVersion) else r.name) for r in case.records()
-                    if isinstance(r, GraphVersion | RulesVersion)]
-        return len(set(versions)) < len(versions) or _plans(case.name) != _plans(case.name, frozenset((name,)))
-    return differs
+def differs(case: Case, without: str) -> bool:
+    """Whether a case has other plans without a pass; with several versions of a graph or rule set that is taken to be so."""
+    if not has_rules(case):
+        return False
+    versions = [(type(r), r.graph if isinstance(r, GraphVersion) else r.name) for r in case.records()
+                if isinstance(r, GraphVersion | RulesVersion)]
+    return len(set(versions)) < len(versions) or _plans(case.name) != _plans(case.name, frozenset((without,)))
 
 
 def _plans(name: str, without: frozenset[str] = frozenset()) -> list[object]:
@@ -212,8 +210,10 @@ TREATMENTS = (
     process("own process, as planned, shuffled arrival", shuffle=1),
     process("own process, as planned, stopped and resumed", batches=5, resumed=True),
     process("own process, beside twenty others", others=20, batches=4),
-    *(process(f"own process, without {name}", without=frozenset((name,)), concerns=needs(name)) for name in PASSES),
 )
+
+# By the pass that is left out. Which cases have other plans without it is known once these are compiled: `differs`.
+WITHOUT = {name: process(f"own process, without {name}", without=frozenset((name,)), concerns=has_rules) for name in PASSES}
 
 
 def parameters(cases: Iterable[Case], chosen: Callable[[Treatment], bool]) -> list[object]:

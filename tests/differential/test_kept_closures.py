@@ -66,8 +66,8 @@ def compiled(text: str) -> Compiled:
     return compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q AS {text}"), catalog, "q")
 
 
-@pytest.mark.parametrize(("name", "using"), [(name, USING[(number + more) % len(USING)])
-                                             for number, name in enumerate(QUERIES) for more in (0, 1)])
+@pytest.mark.parametrize(("name", "using"), [pytest.param(name, USING[(number + more) % len(USING)], marks=[pytest.mark.long] * (more > 0))
+                                             for number, name in enumerate(QUERIES) for more in range(len(USING))])
 def test_what_is_kept_of_closures(name: str, using: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST_SEGMENTS", 4)
     text = QUERIES[name] % using if "%s" in QUERIES[name] else QUERIES[name]

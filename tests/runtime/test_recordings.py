@@ -37,7 +37,7 @@ def last_ms(facts: list[Fact]) -> int:
     return -(-max(ends, default=0) // 2)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(programs(negation=True), st.sampled_from([1, 2, 3, 1000]))
 def test_dense_time_like_the_oracle(program: Program, size: int) -> None:
     """All that follows; where that goes on for ever, up to the last end of a fact."""
@@ -54,7 +54,7 @@ def test_dense_time_like_the_oracle(program: Program, size: int) -> None:
     assert grounded(run(rules, as_given(facts), size=size + 1)) == grounded(found)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(scenarios(granular=True), st.sampled_from([1, 3, 1000]), st.booleans())
 def test_granules_like_the_oracle(scenario: Scenario, size: int, far: bool) -> None:
     rules, facts = scenario.program, scenario.facts

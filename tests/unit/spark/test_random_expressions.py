@@ -98,7 +98,7 @@ def closed() -> Iterator[None]:
     connection.cache_clear()
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(EXPRESSIONS, st.lists(st.tuples(tokens(), tokens()), max_size=40))
 def test_sql_is_the_functions(expression: Expression, more: list[tuple[str, str]]) -> None:
     lowering = Lowering(DUCKDB, "q", 0)
@@ -113,7 +113,7 @@ def test_sql_is_the_functions(expression: Expression, more: list[tuple[str, str]
     assert not wrong[:3]
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(EXPRESSIONS, *[st.sets(st.sampled_from(sorted(ANY_KIND - {Kind.HARD})), min_size=1, max_size=4).map(frozenset)] * 2)
 def test_sql_of_columns_of_few_kinds_is_the_functions(expression: Expression, of_a: Kinds, of_b: Kinds) -> None:
     lowering, columns = Lowering(DUCKDB, "q", 0), spelled(of_a, of_b)

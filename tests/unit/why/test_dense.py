@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from engine.functions.expressions import Context
 from engine.ir.strata import Unstratified
@@ -14,7 +14,6 @@ from tests.differential.temporal import Scenario, scenarios
 from tests.timed_proofs import CELLS, Checker, some
 
 
-@settings(deadline=None, max_examples=100)
 @given(scenarios(granular=False))
 def test_what_holds_is_proved_and_nothing_else(scenario: Scenario) -> None:
     given_facts = [(fact, Stated("test")) for fact in (*scenario.program.facts, *scenario.facts)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from engine.functions.expressions import Context
 from engine.ir.rules import Atom, BoxPlus, Fact, Rule, RuleSet
@@ -16,7 +16,6 @@ from tests.differential.temporal import SECOND, UNTIL, Scenario, scenarios
 from tests.timed_proofs import GranuleChecker, some
 
 
-@settings(deadline=None, max_examples=100)
 @given(scenarios(granular=True))
 def test_what_holds_is_proved_and_nothing_else(scenario: Scenario) -> None:
     context = Context(scenario.until_ms)

@@ -141,7 +141,7 @@ def streams(draw: st.DrawFn) -> list[tuple[int, str]]:
     return sorted((t * 500, f"{name} {link} {value}") for t, name, (link, value) in found)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15)
 @given(mixes(), streams(), st.booleans(), st.sets(st.integers(1, 9), max_size=3))
 def test_random_mixes(texts: list[tuple[str, str]], given_: list[tuple[int, str]], on_change: bool, cuts: set[int]) -> None:
     try:
@@ -155,7 +155,7 @@ def test_random_mixes(texts: list[tuple[str, str]], given_: list[tuple[int, str]
         assert_like_the_oracle(sets, events(*given_), Graph(triples("x p o")), ticks, sorted(cuts), on_change)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15)
 @given(mixes(), streams(), st.booleans(), st.sets(st.integers(1, 19), max_size=4), st.sampled_from([(500, 0), (700, 300), (2_500, 0)]))
 def test_evaluation_times_follow_from_what_changes(texts: list[tuple[str, str]], given_: list[tuple[int, str]], on_change: bool,
                                                    cuts: set[int], grid: tuple[int, int]) -> None:
