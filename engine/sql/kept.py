@@ -3,7 +3,8 @@
 A relation has the columns ``first0 last0 ...`` (the times of the oldest and newest fact of each window), ``born`` (the least log position
 of its facts) and for each variable its token, with ``_k _n _m`` where it stands for an object. A worker's tables of facts have the number
 ``part`` of the batch that brought each row, and hashes ``hs ho`` of subject and object: what is new is joined with the rows that have one
-of its hashes, which are found without comparing terms.
+of its hashes, which are found without comparing terms. By ``hp``, a short hash of the property, a table is sorted when it is written as a
+whole: a look for facts of one property passes over the blocks that have none of it.
 """
 
 import hashlib
@@ -24,12 +25,14 @@ from engine.sql.sources import graph_table, stream_table
 from engine.timeline import MAX, MIN
 
 HASHES = {"s": "hs", "o": "ho"}
+HASHED = "hash(s) AS hs, hash(o) AS ho, CAST(hash(p) & 65535 AS USMALLINT) AS hp"
+"""The columns of hashes of a table of facts."""
 _SAID = ("s", "p", "o", "g", "kind", "number", "micros", "hs", "ho")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A table of this `name` that is made before a join; where it is empty the join finds nothing."""
+    """A temporary table of this `name` that is made before a join; where it is empty the join finds nothing."""
 
     name: str
     text: str
@@ -248,14 +251,14 @@ class KeptWriter:
         order = self._order(first)
         looks = self._looks(order)
         for group in order:
-            scans, name = self._groups[group], f"{self._source.name}_{group}"
+            scans, name = self._groups[group], _part(group)
             source = self._source.scans[scans[0]].source
             if group != first:
                 if (near := self._near(group, looks)) is None:
                     rows = self._rows(source)
                 else:
                     numbers = f"SELECT number FROM {name}_rows WHERE of_table ="
-                    parts.append(Part(f"{name}_rows", self._row_numbers(source, near)))
+                    parts.append(Part(f"{name}_rows", self._row_numbers(scans, near)))
                     rows = self._rows(source, lambda table: f"rowid IN ({numbers} {DUCKDB.quote(table)})")
             elif len(scans) == 1:
                 rows = self._rows(source, new=True)
@@ -307,11 +310,15 @@ class KeptWriter:
                 texts.append(f"SELECT {column} FROM {self._table(leaf)} WHERE {where} AND ({tests})")
         return " UNION ALL ".join(texts)
 
-    def _row_numbers(self, source: Source, near: Callable[[str], str]) -> str:
-        """The row numbers of the facts of a source for which a condition on their table holds: made a table, so that DuckDB knows how few
-        rows it is to read more of."""
-        tables = dict.fromkeys(map(self._table, leaves(source) or ()))
-        return " UNION ALL ".join(f"SELECT {DUCKDB.quote(table)} AS of_table, rowid AS number FROM {table} WHERE {near(table)}"
+    def _row_numbers(self, group: Sequence[int], near: Callable[[str], str]) -> str:
+        """The row numbers of the facts of a group's source for which a condition on their table holds: made a table, so that DuckDB knows
+        how few rows it is to read more of."""
+        scans = [self._source.scans[number] for number in group]
+        asked = [DUCKDB.quote(scan.predicate.token) for scan in scans if isinstance(scan.predicate, Constant)]
+        hashes = ", ".join(f"CAST(hash({token}) & 65535 AS USMALLINT)" for token in dict.fromkeys(asked))
+        of_these = f"hp IN ({hashes}) AND " if len(asked) == len(scans) else ""
+        tables = dict.fromkeys(map(self._table, leaves(scans[0].source) or ()))
+        return " UNION ALL ".join(f"SELECT {DUCKDB.quote(table)} AS of_table, rowid AS number FROM {table} WHERE {of_these}{near(table)}"
                                   for table in tables)
 
     def _table(self, leaf: WindowSource | StaticSource) -> str:
@@ -335,7 +342,7 @@ class KeptWriter:
         look = looks.get(group)
         if look is None:
             return None
-        wanted = f"IN (SELECT {look.variable.name}_h FROM {self._source.name}_{look.bound_by})"
+        wanted = f"IN (SELECT {look.variable.name}_h FROM {_part(look.bound_by)})"
         if look.object_of is None:
             return lambda table: f"hs {wanted}"
         if len(self._groups[group]) == 1:
@@ -353,6 +360,11 @@ class KeptWriter:
             order.append(near)
             waiting.remove(near)
         return order
+
+
+def _part(group: int) -> str:
+    """The table of what a group finds, of whichever relation: the next one that is made takes its place."""
+    return f"part_{group}"
 
 
 def _where(conditions: Sequence[str]) -> str:

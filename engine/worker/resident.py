@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
-from engine.sql.kept import Delta, KeptText, KeptView, Meeting, rest_macro
+from engine.sql.kept import HASHED, Delta, KeptText, KeptView, Meeting, rest_macro
 from engine.worker.database import changed_rows, columns_of, count_rows, kept_beside, parsed, register
 from engine.worker.hash_runs import NO_HASHES, Hashes, HashRuns
 from engine.worker.panes import PaneStep, PaneTable, cut, drop, fill, trim
@@ -182,13 +182,13 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
     if known is not None and known.token == step.token and known.upto == step.upto:
         return      # a task that is run again
     given = unpack(step.data)
-    hashed = ", hash(s) AS hs, hash(o) AS ho" if "s" in given.schema.names else ""   # of facts, not of constants
+    hashed, order = (f", {HASHED}", " ORDER BY hp") if "s" in given.schema.names else ("", "")   # of facts, not of constants
     rows = f"SELECT *, CAST({step.upto} AS BIGINT) AS part{hashed} FROM {_NEW}"
     hashes = dict[str, Hashes]()
     register(connection, _NEW, given)
     try:
         if not step.after:
-            changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}")
+            changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}{order}")
             known = held[name] = Held(step.token, step.upto, 0, next(_MAKINGS), {})
         else:
             assert known is not None
@@ -201,7 +201,7 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
         connection.unregister(_NEW)
     known.take(step.upto, given.num_rows, hashes)
     if step.from_ms is not None and known.rows > _DEAD * step.rows + _FEW:
-        known.rows = changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} WHERE t >= {step.from_ms}")
+        known.rows = changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} WHERE t >= {step.from_ms}{order}")
         if any(runs.count > known.rows for runs in known.runs.values()):
             known.runs.clear()      # made anew from what is left, if they are asked for
             known.new.clear()
@@ -391,8 +391,9 @@ def _was_there(connection: duckdb.DuckDBPyConnection, text: KeptText, step: int)
 
 
 def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> _Added:
-    """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has."""
-    made = list[str]()
+    """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has; the next delta makes it
+    anew, but a large one goes at once."""
+    large = list[str]()
 
     def prepared(written: str) -> tuple[duckdb.Statement, dict[str, int]]:
         statement = parsed(connection, written)
@@ -400,15 +401,16 @@ def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, gi
 
     try:
         for part in delta.parts:
-            made.append(part.name)
-            if not changed_rows(connection, *prepared(f"CREATE OR REPLACE TEMP TABLE {part.name} AS {part.text}")):
+            rows = changed_rows(connection, *prepared(f"CREATE OR REPLACE TEMP TABLE {part.name} AS {part.text}"))
+            if not rows:
                 return _NOTHING
+            large += [part.name] * (rows > _MANY)
         found = columns_of(connection, *prepared(
             f"INSERT INTO {text.name} BY NAME SELECT *, {text.key} AS key, $step AS step FROM ({delta.joined}) AS d "
             f"RETURNING key, {text.newest} AS newest"))
         return _Added(found["key"], found["newest"])
     finally:
-        for name in made:
+        for name in large:
             connection.execute(f"DROP TABLE IF EXISTS {name}")
 
 
