@@ -229,18 +229,19 @@ class KeptWriter:
         given = [f"{name}{window}" for window in windows for name in ("low", "high")]
         where = [f"first{window} >= low{window} AND last{window} < high{window}" for window in windows]
 
-        def rows(more: Sequence[str] = ()) -> str:
-            found = f"FROM {self._source.name} WHERE {' AND '.join([*where, 'born > since', *more])}"
+        def rows(relation: str) -> str:
+            found = f"FROM {relation} WHERE {' AND '.join([*where, 'born > since'])}"
             if not tokens:
                 return f"SELECT DISTINCT 1 AS u {found}"
             if again:
                 return f"SELECT {', '.join([*tokens, *(f'any_value({c}) AS {c}' for c in typed)])} {found} GROUP BY {', '.join(tokens)}"
             return f"SELECT {', '.join([*tokens, *typed])} {found}"
 
-        last = newest(len(windows))
-        return (_macro(self._source.name, [*given, "since"], rows()),
-                _macro(rest_macro(self._source.name), [*given, "since", "from_ms", "until_ms"],
-                       rows([f"NOT ({last} >= from_ms AND {last} < until_ms)"])))
+        name, last = self._source.name, newest(len(windows))
+        # As two scans, each of which passes over the blocks that it needs nothing of.
+        rest = " UNION ALL ".join(f"SELECT * FROM {name} WHERE {end}" for end in (f"{last} < from_ms", f"{last} >= until_ms"))
+        return (_macro(name, [*given, "since"], rows(name)),
+                _macro(rest_macro(name), [*given, "since", "from_ms", "until_ms"], rows(f"({rest}) AS r")))
 
     # --- what is new
 
