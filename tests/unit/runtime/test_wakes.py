@@ -18,6 +18,7 @@ class Held(Running):
     """Its feed does nothing until it is woken; `woken` counts how often it was."""
 
     woken = 0
+    _batches: tuple[threading.Thread, ...] = ()
 
     def hold(self) -> None:
         self.without_feed()
@@ -27,7 +28,13 @@ class Held(Running):
 
     def _wake(self) -> None:
         self.woken += 1
-        threading.Thread(target=self.machine._evaluator._batch, args=(None,), daemon=True).start()
+        self._batches += threading.Thread(target=self.machine._evaluator._batch, args=(None,), daemon=True),
+        self._batches[-1].start()
+
+    def done(self) -> None:
+        """Wait for the batches."""
+        for batch in self._batches:
+            batch.join()
 
 
 @pytest.fixture
@@ -39,6 +46,7 @@ def held(tmp_path: Path) -> Iterator[Held]:
         found.engine.settle()  # type: ignore[attr-defined]
         found.hold()
         yield found
+        found.done()
 
 
 def test_what_makes_nothing_due_waits(held: Held) -> None:
