@@ -101,10 +101,10 @@ class OwnProcess:
 
 
 @contextmanager
-def own_process() -> Iterator[OwnProcess]:
-    """Such a runner with a folder that is removed in the end."""
+def own_process(threads: int | None = None) -> Iterator[OwnProcess]:
+    """Such a runner, on so many threads (None: on all cores), with a folder that is removed in the end."""
     with tempfile.TemporaryDirectory(prefix="thalweg-") as folder:
-        tasks = OwnProcess(Path(folder))
+        tasks = OwnProcess(Path(folder), threads)
         try:
             yield tasks
         finally:

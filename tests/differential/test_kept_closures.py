@@ -80,7 +80,7 @@ def test_what_is_kept_of_closures(name: str, using: str, monkeypatch: pytest.Mon
     assert keeping.keeps_closures and not (own["each T"].with_goal or own["each T"]).keeps_closures, "one has intervals, the other has none"
     contents = {source.stream: StreamContent() for source in own["each T"].statement.streams}
     since, position = chance.choice((-1, 20)), 1
-    with own_process() as process, own_process() as plain:
+    with own_process() as process, own_process(1) as plain:
         ways = {"incremental": Executor(process, force_strategy="incremental"), "recompute": Executor(plain, force_strategy="recompute"),
                 "each T": Executor(plain, force_strategy="recompute")}
         for step in range(9):
