@@ -22,7 +22,7 @@ run: $(VENV)/.spark
 	@exec $(BIN)/thalweg serve --demo $(ARGS)
 
 test: $(VENV)/.dev $(VENV)/.spark
-	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder $(TESTS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 test-long: $(VENV)/.dev $(VENV)/.spark
 	@THALWEG_HYPOTHESIS=long $(BIN)/python -m pytest -q -m "long or not long" $(TESTS)
