@@ -18,7 +18,7 @@ from engine.records import Triple
 from engine.rewrite.temporal import normal_form
 from engine.timeline import ALWAYS, Interval, coalesce, instant
 from engine.worker import recording
-from engine.worker.tables import table_of, tables
+from engine.worker.tables import joined, table_of, tables
 
 Held = dict[Atom, list[Interval]]
 
@@ -60,14 +60,14 @@ def as_given(facts: Iterable[Fact], streamed: Sequence[tuple[Triple, int]] = (),
     """Facts, triples of a stream with their time stamps in ms, and triples that always hold, by relation."""
     found = tables(facts)
     rows = [*((*triple, instant(at), instant(at)) for triple, at in streamed), *((*triple, ALWAYS.lo, ALWAYS.hi) for triple in static)]
-    return _both(found, {f"{TRIPLE}/3": table_of(rows, 3)} if rows else {})
+    return joined([found, {f"{TRIPLE}/3": table_of(rows, 3)} if rows else {}])
 
 
 def run(program: RuleSet, given: Mapping[str, pa.Table], until_ms: int | None = None, names: Collection[str] | None = None,
         size: int | None = None) -> Derived:
     """What a program derives from its own facts and the `given` ones (by relation, as engine/worker/tables.py makes them), of the
     predicates `names` or all; see recording.run. Raises DiagnosticError, growth.Unending, ValueError."""
-    plan, facts = planned(program), _both(given, tables(program.facts))
+    plan, facts = planned(program), joined([given, tables(program.facts)])
     if program.granularity_ms:
         _check_ends(facts)
     relations = derivations.Relations(program.rules)
@@ -81,10 +81,6 @@ def run(program: RuleSet, given: Mapping[str, pa.Table], until_ms: int | None = 
         held |= {Atom(predicate, tuple(map(Constant, terms))): coalesce(when) for (predicate, terms), when in _rows(name, table).items()
                  if any(fits(terms, head) for head in wanted[name])}
     return Derived(held, found.of, found.cut)
-
-
-def _both(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    return {name: pa.concat_tables([tables[name] for tables in (one, other) if name in tables]) for name in {**one, **other}}
 
 
 def _called(atom: Atom) -> str:

@@ -24,7 +24,7 @@ from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
 from engine.spark.workers import TooLarge, WorkerDied, run_in_pool
 from engine.supervision import deadline
 from engine.worker.bundles import Found, QueryFailed, Tables, Task, follows, run_bundled, run_bundles
-from engine.worker.guard import GRACE_S, check_size, is_out_of_memory, out_of_memory
+from engine.worker.guard import GRACE_S, check_size, out_of_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,7 +144,7 @@ class Jobs:
             if _TOO_LARGE in str(failure):
                 raise LimitExceeded.of("evaluation_bytes", limits.evaluation_bytes, "the answer has more bytes") from failure
             if not over.is_set():
-                raise out_of_memory(failure) if is_out_of_memory(failure) else failure
+                raise out_of_memory(failure) or failure
         if over.is_set():
             self._end_stuck(tag)
             raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer")

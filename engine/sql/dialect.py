@@ -36,11 +36,8 @@ class Dialect:
 
     def sort_key(self, parts: Sequence[tuple[str, bool]]) -> str:
         """One value in whose order columns stand in theirs; True for those that descend."""
-        return f"create_sort_key({', '.join(f'{name}, {self.quote(self._direction(descends))}' for name, descends in parts)})"
-
-    @staticmethod
-    def _direction(descends: bool) -> str:
-        return "DESC NULLS LAST" if descends else "ASC NULLS LAST"
+        listed = [f"{name}, {self.quote('DESC NULLS LAST' if descends else 'ASC NULLS LAST')}" for name, descends in parts]
+        return f"create_sort_key({', '.join(listed)})"
 
     def quote(self, text: str) -> str:
         """A string literal, of any text that UTF-8 can hold. DuckDB cannot hold NUL in a literal's text, so it is spliced in by code;

@@ -31,14 +31,6 @@ _SAID = ("s", "p", "o", "g", "kind", "number", "micros", "hs", "ho")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A temporary table of this `name` that is made before a join; where it is empty the join finds nothing."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Meeting:
     """That a hash in a column of one window's new facts is in a column of another window's facts (windows by number), or of those that were
     there `before`."""
@@ -52,10 +44,10 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What some new facts add: the rows that `joined` gives over its parts, which are made in this order. Where one of the
-    `meetings` does not hold there are none."""
+    """What some new facts add: the rows that `joined` gives over its `parts`, temporary tables (name -> text) that are made before, in this
+    order; none where one of them is empty, or where one of the `meetings` does not hold."""
 
-    parts: tuple[Part, ...]
+    parts: Mapping[str, str]
     joined: str
     meetings: tuple[Meeting, ...]
 
@@ -131,7 +123,8 @@ class KeptWriter:
         graphs = dict.fromkeys(leaf.iri for leaf in read if isinstance(leaf, StaticSource))
         every = [self._rows(scan.source, whole=True) for scan in self._source.scans]
         whole = self._kept([(f"({self._facts(number, f'({every[number]}) AS r')})", [number]) for number in scans], self._source.filters)
-        deltas = tuple(self._delta(number) for number, group in enumerate(self._groups) if _windows(self._source.scans[group[0]]))
+        deltas = tuple(self._delta(number) for number, group in enumerate(self._groups)
+                       if any(isinstance(leaf, WindowSource) for leaf in leaves(self._source.scans[group[0]].source) or ()))
         names = ", ".join(variable.name for variable in self._variables)
         return KeptText(self._source.name, tuple(map(stream_table, self._source.streams)), tuple(map(graph_table, graphs)), whole, deltas,
                         f"hash({names})" if names else "0", self._shown(False), self._shown(True), newest(len(self._source.streams)),
@@ -247,7 +240,7 @@ class KeptWriter:
 
     def _delta(self, first: int) -> Delta:
         """Group number `first` with a new fact, those before it without one, those after it with or without: no solution comes twice."""
-        parts, filters = list[Part](), list(self._source.filters)
+        parts, filters = dict[str, str](), list(self._source.filters)
         relations: dict[int, str] = {}
         order = self._order(first)
         looks = self._looks(order)
@@ -259,7 +252,7 @@ class KeptWriter:
                     rows = self._rows(source)
                 else:
                     numbers = f"SELECT number FROM {name}_rows WHERE of_table ="
-                    parts.append(Part(f"{name}_rows", self._row_numbers(scans, near)))
+                    parts[f"{name}_rows"] = self._row_numbers(scans, near)
                     rows = self._rows(source, lambda table: f"rowid IN ({numbers} {DUCKDB.quote(table)})")
             elif len(scans) == 1:
                 rows = self._rows(source, new=True)
@@ -282,12 +275,11 @@ class KeptWriter:
             seen = ["fresh"] if group == first else ["NOT fresh"] if group < first else []
             listed = [*(v.name for v in variables), *(f"{v.name}{suffix}" for v in objects for suffix in COMPANIONS), "born", *self._times,
                       *dict.fromkeys(f"{look.variable.name}_h" for look in looks.values() if look.bound_by == group)]
-            parts.append(Part(name, f"SELECT {', '.join(listed)} FROM ({found}) AS a"
-                                    f"{_where(seen + self._tests(own, variables, objects))}"))
+            parts[name] = f"SELECT {', '.join(listed)} FROM ({found}) AS a{_where(seen + self._tests(own, variables, objects))}"
             relations[group] = name
         if len(scans) > 1:      # one statement less; of a scan alone DuckDB would not know how few rows it has
-            relations[group] = f"({parts.pop().text})"
-        return Delta(tuple(parts), self._kept([(relations[group], self._groups[group]) for group in sorted(relations)], filters),
+            relations[group] = f"({parts.pop(name)})"
+        return Delta(parts, self._kept([(relations[group], self._groups[group]) for group in sorted(relations)], filters),
                      tuple(self._meetings(first)))
 
     def _meetings(self, first: int) -> Iterator[Meeting]:
@@ -393,10 +385,6 @@ def _hashed(scan: Scan) -> list[Variable]:
 def _column(scan: Scan, variable: Variable) -> str:
     """The column of hashes that a variable has."""
     return HASHES["s" if scan.subject == variable else "o"]
-
-
-def _windows(scan: Scan) -> list[int]:
-    return [leaf.index for leaf in leaves(scan.source) or () if isinstance(leaf, WindowSource)]
 
 
 def newest(windows: int) -> str:

@@ -4,8 +4,6 @@ SQL's three-valued logic is SPARQL's error logic with NULL for an error, so lowe
 ``&& || !``. Which function runs how is listed in `functions/tables.py` (docs/functions.md).
 """
 
-from dataclasses import dataclass
-
 from engine.functions.terms import RDF_LANG_STRING, XSD_STRING, split
 from engine.functions.typed import Kind, Kinds, typed
 from engine.ir import expressions as ex
@@ -21,17 +19,204 @@ from engine.sql.functions.tables import SIMPLE
 from engine.sql.functions.values import HARD, INTEGER, NULL_STRING, NUMBERS, Typed, boolean_token, either, of_column, of_constant
 
 LONGEST_TEXTS = 3_000
+MOST_CHOICES = 16
+LONGEST = 12_000
+WHOLE = frozenset({*arithmetic.FIELDS, "STRLEN"})
 
 
-@dataclass(frozen=True, slots=True)
-class Operands:
-    """The operands of one dialect; without `quick` none has companions."""
+class Lowering:
+    """Lowers the expressions of one query; `identity` seeds RAND and UUID, `label_offset` makes NOW() the label of T. A `quick` text may
+    end undecided (dialect.UNDECIDED) and is then to be run again without `quick`, which only calls Python. `calls` counts the calls of
+    Python functions written so far; a text does not tell, since a literal may read like one."""
 
-    dialect: Dialect
-    quick: bool
+    def __init__(self, dialect: Dialect, identity: str, label_offset: int, quick: bool = True) -> None:
+        self.dialect = dialect
+        self.context = (identity, label_offset)
+        self.quick = quick
+        self.calls = 0
+
+    def condition(self, expression: Expression, columns: Columns) -> str:
+        """A SQL boolean: true, false, or NULL for an error."""
+        return self.plain(expression, columns) or self._call("tw_test", expression, columns)
+
+    def value(self, expression: Expression, columns: Columns) -> str:
+        """A SQL string: the value's token, or NULL for an error."""
+        return self.plain_value(expression, columns) or self._call("tw_eval", expression, columns)
+
+    # -- truth values
+
+    def plain(self, expression: Expression, columns: Columns) -> str | None:
+        """The SQL form without a Python call, or None where there is none for the whole expression's own operator."""
+        match expression:
+            case Variable() if expression in columns.booleans:
+                return columns.token(expression)
+            case Call(function="&&" | "||" as operator, args=args):
+                word = " AND " if operator == "&&" else " OR "
+                return "(" + word.join(self.condition(a, columns) for a in args) + ")"
+            case Call(function="!", args=(inner,)):
+                return f"(NOT {self.condition(inner, columns)})"
+            case Call(function="BOUND", args=(Variable() as v,)):
+                return f"({columns.token(v) or 'NULL'} IS NOT NULL)"
+            case Call(function="ISIRI" | "ISURI" | "ISBLANK" | "ISLITERAL" as test, args=(Variable() as v,)):
+                return SIMPLE[test].format(columns.token(v) or NULL_STRING)
+            case Call(function="SAMETERM", args=(Variable() as a, Variable() | Constant() as b)):
+                return SIMPLE["SAMETERM"].format(self.value(a, columns), self.value(b, columns))
+            case Call(function=operator, args=(left, right)) if operator in COMPARISONS:
+                return self._comparison(expression, operator, left, right, columns)
+            case Call(function="IN" | "NOT IN" as word, args=(Variable() as v, *choices)) if choices and all(map(is_iri, choices)):
+                tokens = ", ".join(self.value(c, columns) for c in choices)
+                return f"({columns.token(v) or NULL_STRING} {word} ({tokens}))"
+        return self._quick_test(expression, columns) if self.quick else None
+
+    def _quick_test(self, expression: Expression, columns: Columns) -> str | None:
+        match expression:
+            case Call(function="IN" | "NOT IN" as word, args=(tested, *choices)) if choices and len(choices) <= MOST_CHOICES:
+                tests = [self.plain(Call("=", (tested, choice)), columns) for choice in choices]
+                if None in tests or sum(len(t or "") for t in tests) > LONGEST:
+                    return None
+                return f"({'NOT ' if word == 'NOT IN' else ''}{either([t for t in tests if t])})"
+            case Call(function=name, args=(left, right)) if name in OF_NUMBERS:
+                parts = [self._numeric(left, columns), self._numeric(right, columns),
+                         self.plain(Call(OF_NUMBERS[name], (left, right)), columns)]
+                return None if None in parts else "(CASE WHEN {} AND {} THEN {} END)".format(*parts)
+            case Call(function="ISNUMERIC", args=(Variable() as v,)) if v in columns.typed:
+                kind = f"{columns.token(v)}_k"
+                return f"(CASE WHEN {kind} = {HARD} THEN {self._otherwise_test(expression, columns)} ELSE {kind} {NUMBERS} END)"
+            case Call(function=name, args=(first, second)) if name in strings.TESTS:
+                one, two = self.text(first, columns), self.text(second, columns)
+                test = strings.TESTS[name](self.dialect, one, two) if one and two else None
+                return self._decided(test, (*one.undecided, *two.undecided), expression, columns) if test and one and two else None
+            case Call(function="REGEX", args=(source, Constant() as pattern, *flags)):
+                return self._regex(expression, source, pattern, flags, columns)
+        return None
+
+    def _numeric(self, operand: Expression, columns: Columns) -> str | None:
+        """Whether an operand is a number; None where only Python tells."""
+        if isinstance(operand, Constant):
+            return "TRUE" if Kind.INTEGER <= typed(operand.token)[0] <= Kind.DOUBLE else None
+        return self._quick_test(Call("ISNUMERIC", (operand,)), columns)
+
+    def _decided(self, test: str, undecided: tuple[str, ...], expression: Expression, columns: Columns) -> str:
+        return f"(CASE WHEN {either([*undecided])} THEN {self._otherwise_test(expression, columns)} ELSE {test} END)" if undecided else test
+
+    def _regex(self, expression: Expression, source: Expression, pattern: Constant, flags: list[Expression],
+               columns: Columns) -> str | None:
+        plain = [split(c.token) for c in (pattern, *flags) if isinstance(c, Constant)]
+        text = self.text(source, columns)
+        if text is None or len(plain) <= len(flags) or any(p.kind != "literal" or p.lang for p in plain):
+            return None
+        found = strings.regex_text(plain[0].lexical, plain[1].lexical if flags else "")
+        if found is None or any(typed(c.token)[0] != Kind.STRING for c in (pattern, *flags) if isinstance(c, Constant)):
+            return None
+        written, ascii_only, longest = found
+        undecided = [f"length({text.body}) > {longest}"] + ([strings.beyond_ascii(self.dialect, text)] if ascii_only else [])
+        return self._decided(self.dialect.matches(f"({text.body})", written), (*text.undecided, *undecided), expression, columns)
+
+    def _comparison(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
+        if isinstance(left, Constant) and isinstance(right, Variable):
+            left, right, operator = right, left, MIRRORED[operator]
+        if isinstance(left, Variable) and columns.token(left) is None or isinstance(right, Variable) and columns.token(right) is None:
+            return "CAST(NULL AS BOOLEAN)"
+        if isinstance(left, Variable) and operator in ("=", "!=") and is_iri(right) and left not in columns.booleans:
+            return f"({columns.token(left)} {COMPARISONS[operator]} {self.value(right, columns)})"
+        if not self.quick:
+            return None
+        if isinstance(left, Variable) and isinstance(right, Constant) and left in columns.typed:
+            found = comparisons.with_constant(self.dialect, operator, str(columns.token(left)), right.token, columns.typed[left])
+            if found is not None:
+                return found
+        return self._texts_compared(whole, operator, left, right, columns) or self._typed_compared(whole, operator, left, right, columns)
+
+    def _texts_compared(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
+        """Strings that functions make, with each other or with constants."""
+        if isinstance(left, Variable) or isinstance(right, Variable) or isinstance(left, Constant) and isinstance(right, Constant):
+            return None
+        one, two = self.text(left, columns), self.text(right, columns)
+        if one is None or two is None:
+            return None
+        test = f"(({one.body}) {COMPARISONS[operator]} ({two.body}))"
+        if one.tag != "''" or two.tag != "''":
+            if operator != "=":
+                return None
+            both = f"({one.body}) IS NOT NULL AND ({two.body}) IS NOT NULL"
+            test = f"(CASE WHEN ({one.tag}) = ({two.tag}) THEN {test} WHEN {both} THEN FALSE END)"
+        return self._decided(test, (*one.undecided, *two.undecided), whole, columns)
+
+    def _typed_compared(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
+        one, two = self.typed(left, columns), self.typed(right, columns)
+        if one is None or two is None or one.known is not None and two.known is not None:
+            return None
+        made = comparisons.compare(self.dialect, operator, one, two, self._otherwise_test(whole, columns))
+        return made if len(made) <= LONGEST else None
+
+    # -- values
+
+    def plain_value(self, expression: Expression, columns: Columns) -> str | None:
+        """The SQL of a token without a Python call for every row, or None."""
+        match expression:
+            case Constant(token=token):
+                return self.dialect.quote(token)
+            case Variable() if expression not in columns.booleans:
+                return columns.token(expression) or NULL_STRING
+            case Variable() | Call(function="!", args=(Variable(),)) if ex.variables_of(expression) <= columns.booleans:
+                return boolean_token(self.condition(expression, columns))
+            case Call(function="DATATYPE" | "STR" | "LANG" as name, args=(Variable() as v,)) if self.quick and v not in columns.booleans:
+                return self._part_of(name, expression, columns.token(v) or NULL_STRING, columns)
+            case Call(function="COALESCE", args=args) if args:
+                parts = [self.plain_value(arg, columns) for arg in args]
+                return None if None in parts else f"coalesce({', '.join(p for p in parts if p)})"
+            case Call(function="IF", args=(condition, then, other)):
+                test, *sides = self.plain(condition, columns), self.plain_value(then, columns), self.plain_value(other, columns)
+                return None if test is None or None in sides else f"(CASE WHEN {test} THEN {sides[0]} WHEN NOT {test} THEN {sides[1]} END)"
+            case Call(function=name) if name in SIMPLE or name in COMPARISONS or name in ("!", "&&", "||", "IN", "NOT IN"):
+                before = self.calls
+                truth = self.plain(expression, columns)
+                return None if truth is None or self.calls > before else boolean_token(truth)
+            case Call() if self.quick:
+                return self._made(expression, columns)
+        return None
+
+    def _part_of(self, name: str, expression: Expression, column: str, columns: Columns) -> str:
+        if name == "STR":
+            escaped = f"instr({column}, {self.dialect.quote(chr(92))}) > 0"
+            return (f"(CASE substr({column}, 1, 1) WHEN '\"' THEN substr({column}, 1, length({column}) - "
+                    f"length({self.dialect.after_quote(column)})) WHEN '<' THEN CASE WHEN {escaped} THEN "
+                    f"{self._otherwise_value(expression, columns)} ELSE '\"' || substr({column}, 2, length({column}) - 2) || '\"' END END)")
+        tail = self.dialect.after_quote(column)
+        plain, tagged, other = {
+            "LANG": ("'\"\"'", f"'\"' || substr({tail}, 2) || '\"'", "'\"\"'"),
+            "DATATYPE": (fixed(f"<{XSD_STRING}>"), fixed(f"<{RDF_LANG_STRING}>"), f"substr({tail}, 3)")}[name]
+        return (f"(CASE WHEN substr({column}, 1, 1) = '\"' THEN CASE right({column}, 1) WHEN '\"' THEN {plain} "
+                f"WHEN '>' THEN {other} ELSE {tagged} END END)")
+
+    def _made(self, expression: Call, columns: Columns) -> str | None:
+        """Tokens of computed texts and numbers."""
+        text = self.text(expression, columns)
+        if text is not None:
+            made = strings.token(self.dialect, text, self._otherwise_value(expression, columns))
+            return made if len(made) <= LONGEST else None
+        number = self.typed(expression, columns)
+        if number is None or number.near or not (self.dialect.case_short_circuits or expression.function in WHOLE):
+            return None
+        made = arithmetic.token(number, self._otherwise_value(expression, columns))
+        return made if len(made) <= LONGEST else None
+
+    def companions(self, expression: Expression, columns: Columns) -> tuple[tuple[str, str, str], Kinds] | None:
+        """Kind, number and micros of an expression, for the columns beside its token, and the kinds of its values; None where they are not
+        to be had."""
+        value = self.typed(expression, columns)
+        if value is None or value.near:
+            return None
+        if not value.computed:
+            made = f"CAST({value.kind} AS TINYINT)", f"CAST({value.number} AS DOUBLE)", f"CAST({value.micros} AS BIGINT)"
+            return made, value.kinds
+        kind = f"CASE WHEN {either(value.undecided)} THEN {HARD} ELSE {value.kind} END"
+        return (f"CAST({kind} AS TINYINT)", f"({value.number} + 0e0)", "CAST(NULL AS BIGINT)"), value.kinds | {HARD}
+
+    # -- operands
 
     def typed(self, expression: Expression, columns: Columns) -> Typed | None:
-        """The value by its companions, None where they are not to be had."""
+        """The value by its companions, None where they are not to be had: of a text that is not `quick` none are."""
         if not self.quick:
             return None
         if expression in columns.steps:
@@ -87,210 +272,6 @@ class Operands:
             return None if None in places or not places else strings.substr(texts[0], *[p for p in places if p is not None])
         return strings.TEXTS[name](self.dialect, texts[0]) if name in strings.TEXTS else strings.PARTS[name](texts)
 
-
-def _whole(expression: Expression) -> int | None:
-    """A small whole constant, else None."""
-    if not isinstance(expression, Constant):
-        return None
-    kind, number, _ = typed(expression.token)
-    return int(number) if kind == Kind.INTEGER and number is not None and abs(number) < 1e9 else None
-
-
-MOST_CHOICES = 16
-LONGEST = 12_000
-WHOLE = frozenset({*arithmetic.FIELDS, "STRLEN"})
-
-
-class Lowering:
-    """Lowers the expressions of one query; `identity` seeds RAND and UUID, `label_offset` makes NOW() the label of T. A `quick` text may
-    end undecided (dialect.UNDECIDED) and is then to be run again without `quick`, which only calls Python. `calls` counts the calls of
-    Python functions written so far; a text does not tell, since a literal may read like one."""
-
-    def __init__(self, dialect: Dialect, identity: str, label_offset: int, quick: bool = True) -> None:
-        self.dialect = dialect
-        self.context = (identity, label_offset)
-        self.quick = quick
-        self.calls = 0
-        self.operands = Operands(dialect, quick)
-
-    def condition(self, expression: Expression, columns: Columns) -> str:
-        """A SQL boolean: true, false, or NULL for an error."""
-        return self.plain(expression, columns) or self._call("tw_test", expression, columns)
-
-    def value(self, expression: Expression, columns: Columns) -> str:
-        """A SQL string: the value's token, or NULL for an error."""
-        return self.plain_value(expression, columns) or self._call("tw_eval", expression, columns)
-
-    # -- truth values
-
-    def plain(self, expression: Expression, columns: Columns) -> str | None:
-        """The SQL form without a Python call, or None where there is none for the whole expression's own operator."""
-        match expression:
-            case Variable() if expression in columns.booleans:
-                return columns.token(expression)
-            case Call(function="&&" | "||" as operator, args=args):
-                word = " AND " if operator == "&&" else " OR "
-                return "(" + word.join(self.condition(a, columns) for a in args) + ")"
-            case Call(function="!", args=(inner,)):
-                return f"(NOT {self.condition(inner, columns)})"
-            case Call(function="BOUND", args=(Variable() as v,)):
-                return f"({columns.token(v) or 'NULL'} IS NOT NULL)"
-            case Call(function="ISIRI" | "ISURI" | "ISBLANK" | "ISLITERAL" as test, args=(Variable() as v,)):
-                return SIMPLE[test].format(columns.token(v) or NULL_STRING)
-            case Call(function="SAMETERM", args=(Variable() as a, Variable() | Constant() as b)):
-                return SIMPLE["SAMETERM"].format(self.value(a, columns), self.value(b, columns))
-            case Call(function=operator, args=(left, right)) if operator in COMPARISONS:
-                return self._comparison(expression, operator, left, right, columns)
-            case Call(function="IN" | "NOT IN" as word, args=(Variable() as v, *choices)) if choices and all(map(is_iri, choices)):
-                tokens = ", ".join(self.value(c, columns) for c in choices)
-                return f"({columns.token(v) or NULL_STRING} {word} ({tokens}))"
-        return self._quick_test(expression, columns) if self.quick else None
-
-    def _quick_test(self, expression: Expression, columns: Columns) -> str | None:
-        match expression:
-            case Call(function="IN" | "NOT IN" as word, args=(tested, *choices)) if choices and len(choices) <= MOST_CHOICES:
-                tests = [self.plain(Call("=", (tested, choice)), columns) for choice in choices]
-                if None in tests or sum(len(t or "") for t in tests) > LONGEST:
-                    return None
-                return f"({'NOT ' if word == 'NOT IN' else ''}{either([t for t in tests if t])})"
-            case Call(function=name, args=(left, right)) if name in OF_NUMBERS:
-                parts = [self._numeric(left, columns), self._numeric(right, columns),
-                         self.plain(Call(OF_NUMBERS[name], (left, right)), columns)]
-                return None if None in parts else "(CASE WHEN {} AND {} THEN {} END)".format(*parts)
-            case Call(function="ISNUMERIC", args=(Variable() as v,)) if v in columns.typed:
-                kind = f"{columns.token(v)}_k"
-                return f"(CASE WHEN {kind} = {HARD} THEN {self._otherwise_test(expression, columns)} ELSE {kind} {NUMBERS} END)"
-            case Call(function=name, args=(first, second)) if name in strings.TESTS:
-                one, two = self.operands.text(first, columns), self.operands.text(second, columns)
-                test = strings.TESTS[name](self.dialect, one, two) if one and two else None
-                return self._decided(test, (*one.undecided, *two.undecided), expression, columns) if test and one and two else None
-            case Call(function="REGEX", args=(source, Constant() as pattern, *flags)):
-                return self._regex(expression, source, pattern, flags, columns)
-        return None
-
-    def _numeric(self, operand: Expression, columns: Columns) -> str | None:
-        """Whether an operand is a number; None where only Python tells."""
-        if isinstance(operand, Constant):
-            return "TRUE" if Kind.INTEGER <= typed(operand.token)[0] <= Kind.DOUBLE else None
-        return self._quick_test(Call("ISNUMERIC", (operand,)), columns)
-
-    def _decided(self, test: str, undecided: tuple[str, ...], expression: Expression, columns: Columns) -> str:
-        return f"(CASE WHEN {either([*undecided])} THEN {self._otherwise_test(expression, columns)} ELSE {test} END)" if undecided else test
-
-    def _regex(self, expression: Expression, source: Expression, pattern: Constant, flags: list[Expression],
-               columns: Columns) -> str | None:
-        plain = [split(c.token) for c in (pattern, *flags) if isinstance(c, Constant)]
-        text = self.operands.text(source, columns)
-        if text is None or len(plain) <= len(flags) or any(p.kind != "literal" or p.lang for p in plain):
-            return None
-        found = strings.regex_text(plain[0].lexical, plain[1].lexical if flags else "")
-        if found is None or any(typed(c.token)[0] != Kind.STRING for c in (pattern, *flags) if isinstance(c, Constant)):
-            return None
-        written, ascii_only, longest = found
-        undecided = [f"length({text.body}) > {longest}"] + ([strings.beyond_ascii(self.dialect, text)] if ascii_only else [])
-        return self._decided(self.dialect.matches(f"({text.body})", written), (*text.undecided, *undecided), expression, columns)
-
-    def _comparison(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
-        if isinstance(left, Constant) and isinstance(right, Variable):
-            left, right, operator = right, left, MIRRORED[operator]
-        if isinstance(left, Variable) and columns.token(left) is None or isinstance(right, Variable) and columns.token(right) is None:
-            return "CAST(NULL AS BOOLEAN)"
-        if isinstance(left, Variable) and operator in ("=", "!=") and is_iri(right) and left not in columns.booleans:
-            return f"({columns.token(left)} {COMPARISONS[operator]} {self.value(right, columns)})"
-        if not self.quick:
-            return None
-        if isinstance(left, Variable) and isinstance(right, Constant) and left in columns.typed:
-            found = comparisons.with_constant(self.dialect, operator, str(columns.token(left)), right.token, columns.typed[left])
-            if found is not None:
-                return found
-        return self._texts_compared(whole, operator, left, right, columns) or self._typed_compared(whole, operator, left, right, columns)
-
-    def _texts_compared(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
-        """Strings that functions make, with each other or with constants."""
-        if isinstance(left, Variable) or isinstance(right, Variable) or isinstance(left, Constant) and isinstance(right, Constant):
-            return None
-        one, two = self.operands.text(left, columns), self.operands.text(right, columns)
-        if one is None or two is None:
-            return None
-        test = f"(({one.body}) {COMPARISONS[operator]} ({two.body}))"
-        if one.tag != "''" or two.tag != "''":
-            if operator != "=":
-                return None
-            both = f"({one.body}) IS NOT NULL AND ({two.body}) IS NOT NULL"
-            test = f"(CASE WHEN ({one.tag}) = ({two.tag}) THEN {test} WHEN {both} THEN FALSE END)"
-        return self._decided(test, (*one.undecided, *two.undecided), whole, columns)
-
-    def _typed_compared(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
-        one, two = self.operands.typed(left, columns), self.operands.typed(right, columns)
-        if one is None or two is None or one.known is not None and two.known is not None:
-            return None
-        made = comparisons.compare(self.dialect, operator, one, two, self._otherwise_test(whole, columns))
-        return made if len(made) <= LONGEST else None
-
-    # -- values
-
-    def plain_value(self, expression: Expression, columns: Columns) -> str | None:
-        """The SQL of a token without a Python call for every row, or None."""
-        match expression:
-            case Constant(token=token):
-                return self.dialect.quote(token)
-            case Variable() if expression not in columns.booleans:
-                return columns.token(expression) or NULL_STRING
-            case Variable() | Call(function="!", args=(Variable(),)) if ex.variables_of(expression) <= columns.booleans:
-                return boolean_token(self.condition(expression, columns))
-            case Call(function="DATATYPE" | "STR" | "LANG" as name, args=(Variable() as v,)) if self.quick and v not in columns.booleans:
-                return self._part_of(name, expression, columns.token(v) or NULL_STRING, columns)
-            case Call(function="COALESCE", args=args) if args:
-                parts = [self.plain_value(arg, columns) for arg in args]
-                return None if None in parts else f"coalesce({', '.join(p for p in parts if p)})"
-            case Call(function="IF", args=(condition, then, other)):
-                test, *sides = self.plain(condition, columns), self.plain_value(then, columns), self.plain_value(other, columns)
-                return None if test is None or None in sides else f"(CASE WHEN {test} THEN {sides[0]} WHEN NOT {test} THEN {sides[1]} END)"
-            case Call(function=name) if name in SIMPLE or name in COMPARISONS or name in ("!", "&&", "||", "IN", "NOT IN"):
-                before = self.calls
-                truth = self.plain(expression, columns)
-                return None if truth is None or self.calls > before else boolean_token(truth)
-            case Call() if self.quick:
-                return self._made(expression, columns)
-        return None
-
-    def _part_of(self, name: str, expression: Expression, column: str, columns: Columns) -> str:
-        if name == "STR":
-            escaped = f"instr({column}, {self.dialect.quote(chr(92))}) > 0"
-            return (f"(CASE substr({column}, 1, 1) WHEN '\"' THEN substr({column}, 1, length({column}) - "
-                    f"length({self.dialect.after_quote(column)})) WHEN '<' THEN CASE WHEN {escaped} THEN "
-                    f"{self._otherwise_value(expression, columns)} ELSE '\"' || substr({column}, 2, length({column}) - 2) || '\"' END END)")
-        tail = self.dialect.after_quote(column)
-        plain, tagged, other = {
-            "LANG": ("'\"\"'", f"'\"' || substr({tail}, 2) || '\"'", "'\"\"'"),
-            "DATATYPE": (fixed(f"<{XSD_STRING}>"), fixed(f"<{RDF_LANG_STRING}>"), f"substr({tail}, 3)")}[name]
-        return (f"(CASE WHEN substr({column}, 1, 1) = '\"' THEN CASE right({column}, 1) WHEN '\"' THEN {plain} "
-                f"WHEN '>' THEN {other} ELSE {tagged} END END)")
-
-    def _made(self, expression: Call, columns: Columns) -> str | None:
-        """Tokens of computed texts and numbers."""
-        text = self.operands.text(expression, columns)
-        if text is not None:
-            made = strings.token(self.dialect, text, self._otherwise_value(expression, columns))
-            return made if len(made) <= LONGEST else None
-        number = self.operands.typed(expression, columns)
-        if number is None or number.near or not (self.dialect.case_short_circuits or expression.function in WHOLE):
-            return None
-        made = arithmetic.token(number, self._otherwise_value(expression, columns))
-        return made if len(made) <= LONGEST else None
-
-    def companions(self, expression: Expression, columns: Columns) -> tuple[tuple[str, str, str], Kinds] | None:
-        """Kind, number and micros of an expression, for the columns beside its token, and the kinds of its values; None where they are not
-        to be had."""
-        value = self.operands.typed(expression, columns)
-        if value is None or value.near:
-            return None
-        if not value.computed:
-            made = f"CAST({value.kind} AS TINYINT)", f"CAST({value.number} AS DOUBLE)", f"CAST({value.micros} AS BIGINT)"
-            return made, value.kinds
-        kind = f"CASE WHEN {either(value.undecided)} THEN {HARD} ELSE {value.kind} END"
-        return (f"CAST({kind} AS TINYINT)", f"({value.number} + 0e0)", "CAST(NULL AS BIGINT)"), value.kinds | {HARD}
-
     # -- calls
 
     def _otherwise_test(self, expression: Expression, columns: Columns) -> str:
@@ -316,3 +297,11 @@ class Lowering:
         code = write_call(expression, [v.name for v in names], solution, *self.context)
         tokens = [boolean_token(str(columns.token(v))) if v in columns.booleans else str(columns.token(v)) for v in names]
         return self.dialect.call(function, code, columns.at or "CAST(0 AS BIGINT)", tokens)
+
+
+def _whole(expression: Expression) -> int | None:
+    """A small whole constant, else None."""
+    if not isinstance(expression, Constant):
+        return None
+    kind, number, _ = typed(expression.token)
+    return int(number) if kind == Kind.INTEGER and number is not None and abs(number) < 1e9 else None

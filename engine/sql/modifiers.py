@@ -57,7 +57,7 @@ def _in_steps(emitter: Emitter, name: str, expression: Expression, spelling: Col
     """A relation that has the values of arithmetic in columns of their own: a text repeats its operands for each case, and so does their
     evaluation."""
     for number, call in enumerate(arithmetic_in(expression) if emitter.dialect.steps else ()):
-        value = emitter.lowering.operands.typed(call, spelling)
+        value = emitter.lowering.typed(call, spelling)
         if value is not None:
             column = emitter.fresh_column("e", number)
             name = emitter.add(f"SELECT *, {value.kind} AS {column}_k, {value.number} AS {column}_n FROM {name}")

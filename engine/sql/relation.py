@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from engine.facts import pieces
@@ -131,14 +131,11 @@ def joined_columns(left: Relation, right: Relation, name: Namer) -> tuple[list[s
     kept: dict[Variable, Kinds] = {}
     in_left, in_right = frozenset(left.variables), frozenset(right.variables)
     for variable in joined_variables(left, right):
-        sides = variable in in_left, variable in in_right
-        pick = _picker(variable, left, *sides)
-        column = name(variable)
-        found.append(f"{pick(column)} AS {column}")
-        if _keeps_types(variable, left, right, *sides):
+        column, (sides, typed) = name(variable), _sides(variable, left, right, variable in in_left, variable in in_right)
+        found.append(f"{_drawn(sides, column)} AS {column}")
+        if typed:
             kept[variable] = kinds_of(variable, left, right)
-            side = _typed_picker(variable, left, right, *sides)
-            found += [f"{side(column + suffix)} AS {column}{suffix}" for suffix in COMPANIONS]
+            found += [f"{_drawn(typed, column + suffix)} AS {column}{suffix}" for suffix in COMPANIONS]
     found += interval_columns(left, right)
     return found or ["1 AS u"], kept
 
@@ -159,25 +156,18 @@ def shared_variables(left: Relation, right: Relation) -> list[Variable]:
     return [variable for variable in left.variables if variable in others]
 
 
-def _picker(variable: Variable, left: Relation, in_left: bool, in_right: bool) -> Callable[[str], str]:
-    if not in_right or variable in left.certain:
-        return lambda column: f"a.{column}"
-    if not in_left:
-        return lambda column: f"b.{column}"
-    return lambda column: f"coalesce(a.{column}, b.{column})"
-
-
-def _keeps_types(variable: Variable, left: Relation, right: Relation, in_left: bool, in_right: bool) -> bool:
+def _sides(variable: Variable, left: Relation, right: Relation, in_left: bool, in_right: bool) -> tuple[str, str]:
+    """From which sides of a join, by alias, a variable is drawn, and from which its companions ('': it has none)."""
+    typed = "a" * (variable in left.typed) + "b" * (variable in right.typed)
     if not in_left or not in_right:
-        return variable in left.typed if in_left else variable in right.typed
-    if variable in left.certain and (variable in left.typed or variable in right.typed and variable in right.certain):
-        return True
-    return variable in left.typed and variable in right.typed
+        return "a" if in_left else "b", typed
+    if variable not in left.certain:
+        return "ab", typed if typed == "ab" else ""
+    if variable in left.typed:
+        return "a", "a"
+    return "a", typed if variable in right.certain else ""
 
 
-def _typed_picker(variable: Variable, left: Relation, right: Relation, in_left: bool, in_right: bool) -> Callable[[str], str]:
-    if variable in left.typed and (variable in left.certain or not in_right):
-        return lambda column: f"a.{column}"
-    if variable in right.typed and (variable in right.certain and variable in left.certain or not in_left):
-        return lambda column: f"b.{column}"
-    return lambda column: f"coalesce(a.{column}, b.{column})"
+def _drawn(sides: str, column: str) -> str:
+    """A column of one side, or of the first that has a value."""
+    return f"coalesce(a.{column}, b.{column})" if sides == "ab" else f"{sides}.{column}"

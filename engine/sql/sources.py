@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from engine.ir.statement import AllWindow, NowWindow, StreamSource, TimeWindow, TupleWindow, Window
+from engine.ir.statement import NowWindow, StreamSource, TimeWindow, TupleWindow, Window
 from engine.plan.derive import NOTHING, width
 from engine.plan.nodes import (AtomsSource, Base, BoundsSource, ClosedSource, FreshSource, ItemsSource, KeptSource, KnownSource,
                                MergedSource, RestSource, Source, StarSource, StaticSource, TimedSource, ValiditySource, ViewSource,
@@ -290,8 +290,6 @@ def _ranked(window: Window) -> tuple[str, int] | None:
             return "t DESC, item DESC, coalesce(g, '') DESC", count
         case NowWindow():
             return "t DESC", 1
-        case AllWindow() | TimeWindow():
-            return None
     return None
 
 

@@ -4,7 +4,7 @@ Nodes are made by their constructors: sqlglot's builders parse each name and cop
 making a statement. A tree that is part of another one already is copied.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 
 from sqlglot import exp
@@ -91,40 +91,24 @@ def plus(value: Value, distance: int) -> exp.Expr:
     return operation(this=_tree(value), expression=number(abs(distance)))
 
 
-def greatest(*values: exp.Expr) -> exp.Expr:
-    first, *others = map(_tree, values)
-    return exp.Greatest(this=first, expressions=others, ignore_nulls=True)
+def greatest(first: exp.Expr, *others: exp.Expr) -> exp.Expr:
+    return exp.Greatest(this=_tree(first), expressions=[*map(_tree, others)], ignore_nulls=True)
 
 
-def least(*values: exp.Expr) -> exp.Expr:
-    first, *others = map(_tree, values)
-    return exp.Least(this=first, expressions=others, ignore_nulls=True)
+def least(first: exp.Expr, *others: exp.Expr) -> exp.Expr:
+    return exp.Least(this=_tree(first), expressions=[*map(_tree, others)], ignore_nulls=True)
 
 
-def first_known(*values: exp.Expr) -> exp.Expr:
+def first_known(first: exp.Expr, *others: exp.Expr) -> exp.Expr:
     """The first value that is not NULL."""
-    first, *others = map(_tree, values)
-    return exp.Coalesce(this=first, expressions=others)
+    return exp.Coalesce(this=_tree(first), expressions=[*map(_tree, others)])
 
 
-def above(left: Value, right: Value) -> exp.Expr:
-    return exp.GT(this=_tree(left), expression=_tree(right))
+def _comparison(kind: type[exp.Binary]) -> Callable[[Value, Value], exp.Expr]:
+    return lambda left, right: kind(this=_tree(left), expression=_tree(right))
 
 
-def below(left: Value, right: Value) -> exp.Expr:
-    return exp.LT(this=_tree(left), expression=_tree(right))
-
-
-def equal(left: Value, right: Value) -> exp.Expr:
-    return exp.EQ(this=_tree(left), expression=_tree(right))
-
-
-def at_most(left: Value, right: Value) -> exp.Expr:
-    return exp.LTE(this=_tree(left), expression=_tree(right))
-
-
-def at_least(left: Value, right: Value) -> exp.Expr:
-    return exp.GTE(this=_tree(left), expression=_tree(right))
+above, below, equal, at_most, at_least = map(_comparison, (exp.GT, exp.LT, exp.EQ, exp.LTE, exp.GTE))
 
 
 def same(names: Iterable[str], left: str, right: str) -> list[exp.Expr]:

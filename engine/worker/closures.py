@@ -7,8 +7,8 @@ not by SQL, which reaches no file (database.py); one that cannot be read is an e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -20,7 +20,7 @@ from pyarrow.parquet import ParquetFile, write_table
 from engine.ir.terms import RDF_TYPE
 from engine.plan.derive import Seen
 from engine.sql.closing import Closing, Kept, Round, SeenRow, Segment, add_seen, all_seen, part_table, saturate, seen_text
-from engine.worker.database import changed_rows, count_rows, kept_beside, parsed, register
+from engine.worker.database import changed_rows, count_rows, kept_beside, parsed, registered
 
 if TYPE_CHECKING:
     import duckdb
@@ -247,7 +247,7 @@ def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept) 
             found = connection.sql(kept.all_text(closing, _SEGMENTS)).to_arrow_table()
         write_table(found, kept.out.path)
         if kept.whole:
-            with _registered(connection, found):
+            with registered(connection, _SEGMENTS, found):
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS SELECT * FROM {_SEGMENTS}")
             state.begin(connection, closing.state)
         else:
@@ -287,24 +287,11 @@ def read_segment(path: str) -> pa.Table:
         raise SegmentLost(path, failure) from failure
 
 
-@contextmanager
-def _reading(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> Iterator[None]:
+def _reading(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment]) -> AbstractContextManager[None]:
     """Within it, the relation `_SEGMENTS` has what some segments hold."""
     if not segments:
-        yield
-        return
-    with _registered(connection, pa.concat_tables([read_segment(segment.path) for segment in segments])):
-        yield
-
-
-@contextmanager
-def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table) -> Iterator[None]:
-    """Within it, the relation `_SEGMENTS` has these rows."""
-    register(connection, _SEGMENTS, rows)
-    try:
-        yield
-    finally:
-        connection.unregister(_SEGMENTS)
+        return nullcontext()
+    return registered(connection, _SEGMENTS, pa.concat_tables([read_segment(segment.path) for segment in segments]))
 
 
 def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:
@@ -325,8 +312,5 @@ def _find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: 
     if hashes is None:
         read = connection.sql(f"SELECT hash(s) AS s, hash(o) AS o FROM {closing.new}").to_arrow_table()
         hashes = {end: read[end].to_numpy() for end in "so"}
-    register(connection, _FOUND, state.ends.rows_at((pair[1], hashes[pair[0]]) for pair in ends))
-    try:
+    with registered(connection, _FOUND, state.ends.rows_at((pair[1], hashes[pair[0]]) for pair in ends)):
         replace(connection, "TABLE", closing.beside, f"SELECT {listed} FROM {_FOUND}")
-    finally:
-        connection.unregister(_FOUND)

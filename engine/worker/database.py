@@ -8,7 +8,8 @@ written beside it (closures.py). So even a value that broke out of its literal w
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,16 @@ def register(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -
         connection.register(name, rows)
 
 
+@contextmanager
+def registered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> Iterator[None]:
+    """Within it, statements read rows by a name."""
+    register(connection, name, rows)
+    try:
+        yield
+    finally:
+        connection.unregister(name)
+
+
 def parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
     """A statement that comes again, as those of what is kept do: to parse one takes up to a third of its time (docs/decisions.md)."""
     known = kept_beside(connection, __name__)
@@ -91,12 +102,6 @@ def changed_rows(connection: duckdb.DuckDBPyConnection, statement: str | duckdb.
     """Run a statement that makes a table, or adds rows to one, with the parameters `given`; how many rows."""
     [(count,)] = connection.execute(statement, given).fetchall()
     return int(count)
-
-
-def columns_of(connection: duckdb.DuckDBPyConnection, statement: str | duckdb.Statement, given: Mapping[str, int] | None = None
-               ) -> dict[str, Any]:
-    """Run a statement that gives rows, or returns those that it adds; NumPy's array of each column."""
-    return connection.execute(statement, given).fetchnumpy()
 
 
 def count_rows(connection: duckdb.DuckDBPyConnection, source: str) -> int:

@@ -82,9 +82,7 @@ def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits, pat
                 raise Postponed(f"it was not done within {patience_ms} ms") from failure
             if time.monotonic() > ends_at:
                 raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer") from failure
-            if is_out_of_memory(failure):
-                raise out_of_memory(failure) from failure
-            raise
+            raise out_of_memory(failure) or failure
         finally:
             if in_task:
                 signal.setitimer(signal.ITIMER_REAL, 0)
@@ -97,14 +95,11 @@ def end_overdue() -> None:
         signal.raise_signal(signal.SIGALRM)
 
 
-def is_out_of_memory(failure: Exception) -> bool:
-    """Whether memory was not enough: DuckDB's, Python's, or that of a function which one of DuckDB or Spark called."""
-    return (isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException"
-            or _IN_FUNCTION.search(str(failure)) is not None)
-
-
-def out_of_memory(failure: Exception) -> LimitExceeded:
-    """The error of an evaluation with too little memory: what was asked for, without DuckDB's advice on settings that are locked here."""
+def out_of_memory(failure: Exception) -> LimitExceeded | None:
+    """The error of an evaluation with too little memory (of DuckDB, Python, or a function which one of DuckDB or Spark called): what was
+    asked for, without DuckDB's advice on settings that are locked here. None for any other failure."""
+    if not (isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException" or _IN_FUNCTION.search(str(failure))):
+        return None
     found = re.search(r"[^:\n]*\([^()]* used\)", str(failure))
     return LimitExceeded("worker_memory", "the evaluation needs more memory than a worker has"
                          f"{': ' + found[0].strip() if found else ''}; the limit workerMemory is set by THALWEG_WORKER_MEMORY")

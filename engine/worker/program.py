@@ -22,7 +22,7 @@ from engine.plan import intervals as plan
 from engine.plan.analyses import late_boxed, watched
 from engine.sql.steps import PREFIX, Statements
 from engine.timeline import MAX, MIN
-from engine.worker.database import register
+from engine.worker.database import register, registered
 from engine.worker.events import Events, State
 
 if TYPE_CHECKING:
@@ -184,10 +184,8 @@ class ProgramState:
             self.drop()
             self.use(self.whole, {})
         for name, table in snapshot.relations.items():
-            given = f"{self.tables[name]}_given"
-            register(self.connection, given, table)
-            self.run(("load", name), partial(self.statements.load, self.relations[name]), {})
-            self.connection.unregister(given)
+            with registered(self.connection, f"{self.tables[name]}_given", table):
+                self.run(("load", name), partial(self.statements.load, self.relations[name]), {})
             self.measure(name)
         self.mark = Mark(snapshot.past, snapshot.start, list(snapshot.waiting), list(snapshot.beside))
         if self.events is not None:

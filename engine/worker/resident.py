@@ -11,14 +11,14 @@ import itertools
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from engine.ipc import pack, unpack
 from engine.sql.kept import HASHED, Delta, KeptText, KeptView, Meeting, rest_macro
-from engine.worker.database import changed_rows, columns_of, count_rows, kept_beside, parsed, register
+from engine.worker.database import changed_rows, count_rows, kept_beside, parsed, registered
 from engine.worker.hash_runs import NO_HASHES, Hashes, HashRuns
 from engine.worker.panes import PaneStep, PaneTable, cut, drop, fill, trim
 
@@ -185,8 +185,7 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
     hashed, order = (f", {HASHED}", " ORDER BY hp") if "s" in given.schema.names else ("", "")   # of facts, not of constants
     rows = f"SELECT *, CAST({step.upto} AS BIGINT) AS part{hashed} FROM {_NEW}"
     hashes = dict[str, Hashes]()
-    register(connection, _NEW, given)
-    try:
+    with registered(connection, _NEW, given):
         if not step.after:
             changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}{order}")
             known = held[name] = Held(step.token, step.upto, 0, next(_MAKINGS), {})
@@ -197,8 +196,6 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
                 hashes = _hashes(connection, f"{insert} RETURNING {', '.join(known.runs)}")
             else:
                 changed_rows(connection, insert)
-    finally:
-        connection.unregister(_NEW)
     known.take(step.upto, given.num_rows, hashes)
     if step.from_ms is not None and known.rows > _DEAD * step.rows + _FEW:
         known.rows = changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} WHERE t >= {step.from_ms}{order}")
@@ -209,7 +206,7 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
 
 def _hashes(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, Hashes]:
     """The columns of hashes that a statement gives, sorted, each hash once."""
-    return {column: np.unique(np.asarray(found, np.uint64)) for column, found in columns_of(connection, statement).items()}
+    return {column: np.unique(np.asarray(found, np.uint64)) for column, found in connection.execute(statement).fetchnumpy().items()}
 
 
 def _drop(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: str) -> None:
@@ -237,15 +234,7 @@ class _Kept:
     panes: dict[str, PaneTable] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Added:
-    """The hashes of the solutions that a step has added, and the times of their newest facts."""
-
-    keys: Hashes
-    newest: np.typing.NDArray[np.int64]
-
-
-_NOTHING = _Added(NO_HASHES, np.empty(0, np.int64))
+_NOTHING = {"key": NO_HASHES, "newest": np.empty(0, np.int64)}
 
 
 def bring_up_to_date(connection: duckdb.DuckDBPyConnection, steps: Sequence[KeptStep]) -> None:
@@ -338,10 +327,10 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
     known.steps += 1
     added = [_add(connection, text, delta, given | {"step": known.steps}) for delta in text.deltas
              if all(_may_meet(tables, known.seen, meeting) for meeting in delta.meetings)]
-    keys = np.concatenate([NO_HASHES, *(one.keys for one in added)])
+    keys = np.concatenate([NO_HASHES, *(one["key"] for one in added)])
     known.seen, known.rows = now, known.rows + len(keys)
     if known.once and len(keys):
-        cut(connection, known.panes, min(int(one.newest.min()) for one in added if len(one.keys)))
+        cut(connection, known.panes, min(int(one["newest"].min()) for one in added if len(one["key"])))
         # Facts about the same subjects; those of another table may say the same.
         earlier = not text.apart or any(given[f"near{n}"] <= given[f"seen{n}"] for n in range(len(text.tables)))
         if len(np.unique(keys)) < len(keys) or earlier and _was_there(connection, text, known.steps):
@@ -390,9 +379,9 @@ def _was_there(connection: duckdb.DuckDBPyConnection, text: KeptText, step: int)
     return bool(same)
 
 
-def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> _Added:
-    """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has; the next delta makes it
-    anew, but a large one goes at once."""
+def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> dict[str, Any]:
+    """Add what some new facts find: the hashes of the solutions, ``key``, and the times of their ``newest`` facts. Each part is a statement
+    of its own, so that DuckDB knows how few rows it has; the next delta makes it anew, but a large one goes at once."""
     large = list[str]()
 
     def prepared(written: str) -> tuple[duckdb.Statement, dict[str, int]]:
@@ -400,15 +389,14 @@ def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, gi
         return statement, {name: given[name] for name in statement.named_parameters}
 
     try:
-        for part in delta.parts:
-            rows = changed_rows(connection, *prepared(f"CREATE OR REPLACE TEMP TABLE {part.name} AS {part.text}"))
+        for part, found in delta.parts.items():
+            rows = changed_rows(connection, *prepared(f"CREATE OR REPLACE TEMP TABLE {part} AS {found}"))
             if not rows:
                 return _NOTHING
-            large += [part.name] * (rows > _MANY)
-        found = columns_of(connection, *prepared(
+            large += [part] * (rows > _MANY)
+        return connection.execute(*prepared(
             f"INSERT INTO {text.name} BY NAME SELECT *, {text.key} AS key, $step AS step FROM ({delta.joined}) AS d "
-            f"RETURNING key, {text.newest} AS newest"))
-        return _Added(found["key"], found["newest"])
+            f"RETURNING key, {text.newest} AS newest")).fetchnumpy()
     finally:
         for name in large:
             connection.execute(f"DROP TABLE IF EXISTS {name}")

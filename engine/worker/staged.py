@@ -5,7 +5,7 @@ in and with what is new of those before that it reads; and at which evaluation t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from engine.plan.timed import Look, PlannedStage, StagedPlan
 from engine.sql.steps import statements_of
 from engine.timeline import MAX, MIN, Range, merge
 from engine.worker.program import ProgramState, Snapshot, Tables
-from engine.worker.tables import table_of, tables
+from engine.worker.tables import joined, table_of, tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -66,7 +66,7 @@ class StagedState:
         streamed = {EVENTS: triples_of(events)} if events.num_rows else {}
         news: list[dict[str, pa.Table]] = []
         for stage, end in zip(self.stages, self.plan.ends(last)):
-            derived = _joined(news[place] for place in stage.plan.reads)
+            derived = joined(news[place] for place in stage.plan.reads)
             news.append(stage.advance({**given, **streamed}, derived, 2 * end - 1))
         dated = tables(fact for fact in self.plan.facts if fact.atom.predicate == TRIPLE).get(TRIPLES, table_of([], 3))
         shown: list[tuple[int | None, pa.Table]] = [(place, self._visible(stage.shown())) for place, stage in enumerate(self.stages)]
@@ -107,7 +107,7 @@ class StagedState:
         if self.tick == MIN:
             found += [tables(self.plan.always), {TRIPLES: triples_of(static, always=True)}]
         found.append({TRIPLES: triples_of(events)})
-        return {name: table for name, table in _joined(found).items() if table.num_rows}
+        return {name: table for name, table in joined(found).items() if table.num_rows}
 
     def _visible(self, rows: pa.Table) -> pa.Table:
         """What a query may see: RDF, and not what its static graphs say."""
@@ -145,7 +145,7 @@ class _Stage:
             return {}
         told = self.state.advance(given, until, derived)
         self.ended = told.ended
-        return _joined(_whole(name, _instances(told.new[name], terms)) for name, terms in self.plan.heads if name in told.new)
+        return joined(_whole(name, _instances(told.new[name], terms)) for name, terms in self.plan.heads if name in told.new)
 
     def shown(self) -> pa.Table:
         """The triples that are shown, with the points at which they hold, so far as these are not behind the last step."""
@@ -210,15 +210,6 @@ def _seen(rows: pa.Table, ticks: Sequence[int], points: Sequence[int]) -> pa.Tab
     kept = rows.filter(pa.array(there))
     cells = [kept[f"a{place}"] for place in (1, 2, 3)]
     return pa.table([*cells, pa.array(times[first[there]], pa.int64()), pa.array(times[last[there]], pa.int64())], schema=SEEN)
-
-
-def _joined(parts: Iterable[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
-    """Tables of several parts, by relation."""
-    found: dict[str, list[pa.Table]] = {}
-    for part in parts:
-        for name, table in part.items():
-            found.setdefault(name, []).append(table)
-    return {name: pa.concat_tables(listed) for name, listed in found.items()}
 
 
 Times = npt.NDArray[np.int64]

@@ -5,14 +5,14 @@ A file is there whole or not at all. It holds what cannot be had again: the even
 
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from engine.files import whole_file
-from engine.worker.events import Event, Ground, Lasting
 from engine.worker.program import Snapshot
+from engine.worker.tables import grouped
 
 VERSION = 1
 _MARK = b"state"
@@ -34,9 +34,9 @@ def write_state(path: str, snapshot: Snapshot) -> int:
     parts += [("waiting", name, table) for name, table in snapshot.waiting]
     parts += [("beside", name, table) for name, table in snapshot.beside]
     kept, lasting, always = snapshot.events
-    parts += [("event", name, table) for name, table in _grouped((atom, (k,)) for k, atom in kept)]
-    parts += [("lasting", name, table) for name, table in _grouped((atom, (first, last)) for first, last, atom in lasting)]
-    parts += [("always", name, table) for name, table in _grouped((atom, (0,)) for atom in always)]
+    parts += [("event", name, table) for name, table in grouped((*atom, (k,)) for k, atom in kept).items()]
+    parts += [("lasting", name, table) for name, table in grouped((*atom, (first, last)) for first, last, atom in lasting).items()]
+    parts += [("always", name, table) for name, table in grouped((*atom, (0,)) for atom in always).items()]
     widest = max((_arity(kind, table) for kind, _, table in parts), default=0)
     listed = [(kind, name, table.num_rows, _arity(kind, table)) for kind, name, table in parts]
     about = {"version": VERSION, "past": snapshot.past, "start": snapshot.start, "parts": listed}
@@ -67,9 +67,7 @@ def read_state(path: str) -> Snapshot:
 def _snapshot(table: pa.Table, about: dict[str, object]) -> Snapshot:
     relations: dict[str, pa.Table] = {}
     waiting: dict[str, list[tuple[str, pa.Table]]] = {"waiting": [], "beside": []}
-    kept: list[Event] = []
-    lasting: list[Lasting] = []
-    always: list[Ground] = []
+    events: dict[str, list[Any]] = {"event": [], "lasting": [], "always": []}
     begin, widest = 0, table.num_columns - _MOST_POINTS
     for kind, name, rows, arity in about["parts"]:     # type: ignore[attr-defined]
         part, points = table.slice(begin, rows), _POINTS[kind]
@@ -82,34 +80,17 @@ def _snapshot(table: pa.Table, about: dict[str, object]) -> Snapshot:
             waiting[kind].append((name, made))
         else:
             predicate = name.rpartition("/")[0]
-            columns = [column.to_pylist() for column in made.columns]
-            for row in zip(*columns):
+            for row in zip(*(column.to_pylist() for column in made.columns)):
                 atom = predicate, tuple(row[:arity])
-                if kind == "event":
-                    kept.append((row[arity], atom))
-                elif kind == "lasting":
-                    lasting.append((row[arity], row[arity + 1], atom))
-                else:
-                    always.append(atom)
+                events[kind].append(atom if kind == "always" else (*row[arity:], atom))
     assert begin == table.num_rows, "all rows are some part's"
-    start = about["start"]
+    start, (kept, lasting, always) = about["start"], (tuple(sorted(found)) for found in events.values())
     return Snapshot(relations, int(about["past"]), None if start is None else int(start),  # type: ignore[call-overload]
-                    tuple(waiting["waiting"]), (tuple(sorted(kept)), tuple(sorted(lasting)), tuple(sorted(always))),
-                    tuple(waiting["beside"]))
+                    tuple(waiting["waiting"]), (kept, lasting, always), tuple(waiting["beside"]))
 
 
 def _arity(kind: str, table: pa.Table) -> int:
     return int(table.num_columns) - _POINTS[kind]
-
-
-def _grouped(found: Iterable[tuple[tuple[str, tuple[str, ...]], tuple[int, ...]]]) -> Iterable[tuple[str, pa.Table]]:
-    by_name: dict[str, list[tuple[str | int, ...]]] = {}
-    for (predicate, terms), points in found:
-        by_name.setdefault(f"{predicate}/{len(terms)}", []).append((*terms, *points))
-    for name, rows in by_name.items():
-        arity = int(name.rpartition("/")[2])
-        columns = [pa.array(column, pa.string() if place < arity else pa.int64()) for place, column in enumerate(zip(*rows))]
-        yield name, pa.table(columns, names=[f"n{place}" for place in range(len(columns))])
 
 
 def _widened(table: pa.Table, arity: int, widest: int, schema: pa.Schema) -> pa.Table:

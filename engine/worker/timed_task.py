@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,11 +25,11 @@ from engine.sql.steps import statements_of
 from engine.timeline import MIN
 from engine.worker.database import kept_beside
 from engine.worker.guard import check_time
-from engine.worker.program import ProgramState, Snapshot
+from engine.worker.program import ProgramState, Snapshot, Tables
 from engine.worker.recording import step_size, steps
 from engine.worker.staged import TRIPLES, StagedSnapshot, StagedState, rows_with, triples_of
 from engine.worker.state_file import read_state, write_state
-from engine.worker.tables import table_of, tables
+from engine.worker.tables import joined, table_of, tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -74,17 +74,8 @@ class StagedStep(_Step):
     look: Look | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Resident:
-    """A state that is in a database, by its number and how far it was taken on."""
-
-    number: int
-    at: int
-    state: Any
-
-
-def _residents(connection: duckdb.DuckDBPyConnection) -> dict[str, _Resident]:
-    """The states that are in a database, by mark."""
+def _residents(connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int, Any]]:
+    """The states that are in a database, by mark: the number of each, how far it was taken on, and itself."""
     return kept_beside(connection, __name__)
 
 
@@ -95,8 +86,9 @@ def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None
 
 
 def _drop(connection: duckdb.DuckDBPyConnection, mark: str) -> None:
-    if (held := _residents(connection).pop(mark, None)) is not None:
-        held.state.drop()
+    _, _, state = _residents(connection).pop(mark, (0, MIN, None))
+    if state is not None:
+        state.drop()
 
 
 def packed_plan(plan: TimedPlan | StagedPlan) -> bytes:
@@ -124,13 +116,13 @@ def advance(connection: duckdb.DuckDBPyConnection, step: TimedStep | StagedStep,
 def _state(connection: duckdb.DuckDBPyConnection, step: _Step, begin: Callable[[str], State], restore: Callable[[State], None]) -> State:
     """The state to go on from, as this worker holds it or its file has it; or one that begins, in tables with some prefix. One that is held
     with another number or time is of a step that came to nothing."""
-    held = _residents(connection).get(step.mark)
-    if held is not None and step.number and (held.number, held.at) == (step.number, step.at):
-        found: State = held.state
+    number, at, held = _residents(connection).get(step.mark, (0, MIN, None))
+    if held is not None and step.number and (number, at) == (step.number, step.at):
+        found: State = held
         return found
     _drop(connection, step.mark)
     state = begin(f"t_{hashlib.sha256(step.mark.encode()).hexdigest()[:12]}_")
-    _residents(connection)[step.mark] = _Resident(-1, MIN, state)    # so that it is dropped whatever happens
+    _residents(connection)[step.mark] = -1, MIN, state      # so that it is dropped whatever happens
     if step.number:
         restore(state)
     return state
@@ -142,22 +134,21 @@ def _advance(connection: duckdb.DuckDBPyConnection, step: TimedStep, given: Mapp
     state = _state(connection, step, lambda prefix: ProgramState(connection, statements_of(plan.program), shown, prefix),
                    lambda state: state.restore(read_state(step.file)))
     facts, next_own = _facts(plan, step, given)
-    begun: dict[str, list[pa.Table]] = {}
-    ended: dict[str, list[pa.Table]] = {}
+    begun, ended = list[Tables](), list[Tables]()
     past = step.at
     for until in steps(facts, step_size(facts, plan.program), step.until, plan.program.granule):
         check_time()
         told = state.advance(_between(facts, past, until), until)
-        for found, of in ((begun, told.begun), (ended, told.ended)):
-            for name, table in of.items():
-                found.setdefault(name, []).append(table)
+        begun.append(told.begun)
+        ended.append(told.ended)
         if state.held > step.state_rows:
             raise LimitExceeded.of("state_rows", step.state_rows, f"the program holds {state.held} rows")
         past = until
-    rows = pa.concat_tables([_rows(plan, one, found, ceased) for one in plan.told for found, ceased in ((begun, False), (ended, True))])
+    found = (joined(begun), False), (joined(ended), True)
+    rows = pa.concat_tables([_rows(plan, one, of, ceased) for one in plan.told for of, ceased in found])
     upcoming = [point for point in (state.upcoming(), next_own) if point is not None]
     write_state(step.out, state.snapshot())
-    _residents(connection)[step.mark] = _Resident(step.number + 1, state.mark.past, state)
+    _residents(connection)[step.mark] = step.number + 1, state.mark.past, state
     return rows, {"held": state.held, "next": min(upcoming, default=None)}
 
 
@@ -169,11 +160,9 @@ def _facts(plan: TimedPlan, step: TimedStep, given: Mapping[str, pa.Table]) -> t
             coming.append(fact.interval.lo)
         elif fact.interval.lo > step.at:
             due.append(fact)
-    found = {name: [table] for name, table in tables(due).items()}
     triples = [triples_of(given[name]) for name in step.streams] + [triples_of(given[name], always=True) for name in step.graphs]
-    found.setdefault(TRIPLES, []).extend(triples)
-    joined = {name: pa.concat_tables(listed) for name, listed in found.items()}
-    return ({name: table.take(pc.sort_indices(table["lo"])) for name, table in joined.items() if table.num_rows}, min(coming, default=None))
+    found = joined([tables(due), *({TRIPLES: table} for table in triples)])
+    return ({name: table.take(pc.sort_indices(table["lo"])) for name, table in found.items() if table.num_rows}, min(coming, default=None))
 
 
 def _between(facts: Mapping[str, pa.Table], past: int, until: int) -> dict[str, pa.Table]:
@@ -186,10 +175,9 @@ def _between(facts: Mapping[str, pa.Table], past: int, until: int) -> dict[str, 
     return found
 
 
-def _rows(plan: TimedPlan, told: Told, found: Mapping[str, Sequence[pa.Table]], ceased: bool) -> pa.Table:
+def _rows(plan: TimedPlan, told: Told, found: Tables, ceased: bool) -> pa.Table:
     """What is told of a relation: what began some time, is asked for, and is RDF where it is a triple."""
-    arity = int(told.relation.rpartition("/")[2])
-    table = pa.concat_tables(found[told.relation]) if told.relation in found else table_of([], arity)
+    table = found.get(told.relation, table_of([], int(told.relation.rpartition("/")[2])))
     table = table.filter(pc.greater(table["lo"], MIN))
     table = rows_with(table, told.asked) if told.asked else table
     cells = dict(told.cells)
@@ -230,7 +218,7 @@ def _advance_chain(connection: duckdb.DuckDBPyConnection, step: StagedStep,
     passing = Snapshot({}, 2 * state.tick - 1, None, ((TRIPLES, snapshot.passing),))
     for place, one in enumerate((*snapshot.stages, passing)):
         write_state(file_of(step.out, place), one)
-    _residents(connection)[step.mark] = _Resident(step.number + 1, state.tick, state)
+    _residents(connection)[step.mark] = step.number + 1, state.tick, state
     for name, column in zip(("kind", "number", "micros"), typed_columns(rows["o"])):
         rows = rows.append_column(name, column)
     return rows, {"held": state.held, "ticks": state.ticks, "next": state.upcoming()}

@@ -273,7 +273,7 @@ def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool
             for written in compiled.kept_texts(sampled, typed):
                 yield from ((executor, part) for part in (written.whole, *written.once, *written.again))
                 for delta in written.deltas:
-                    yield from ((executor, part) for part in (*(part.text for part in delta.parts), delta.joined))
+                    yield from ((executor, part) for part in (*delta.parts.values(), delta.joined))
         answering = compiled.with_goal or compiled
         if answering.keeps_closures and executor == "local":
             tables = {source.stream: stream_table(source.stream) for source in windows}
