@@ -95,8 +95,8 @@ def spark(name: str, *, shuffle: int | None = None, concerns: Callable[[Case], b
     return Treatment(name, run, shuffle, refused, True, True, concerns, how.get("strategy") == "recompute" and "batches" not in how)
 
 
-def process(name: str, *, shuffle: int | None = None, others: int = 0, concerns: Callable[[Case], bool] = lambda case: True,
-            written_rows: int = bundles.WRITTEN_ROWS, threads: int = 1, **how: Any) -> Treatment:
+def process(name: str, *, shuffle: int | None = None, others: int = 0, written_rows: int = bundles.WRITTEN_ROWS, threads: int = 1,
+            **how: Any) -> Treatment:
     """The pump in this process, each case by itself, run as `sparks.pumped` says, beside so many other queries; answers of so many rows are
     written where they are found. A second thread of DuckDB's costs small statements a tenth more."""
     def run(records: Sequence[Record]) -> Answers:
@@ -110,7 +110,7 @@ def process(name: str, *, shuffle: int | None = None, others: int = 0, concerns:
                     raise
                 results = failed.results
         return {query: logged for query, logged in sparks.answers(results, queries).items() if OTHER not in query}
-    return Treatment(name, run, shuffle, refused, True, concerns=concerns)
+    return Treatment(name, run, shuffle, refused, True)
 
 
 @lru_cache(maxsize=None)
@@ -213,7 +213,7 @@ TREATMENTS = (
 )
 
 # By the pass that is left out. Which cases have other plans without it is known once these are compiled: `differs`.
-WITHOUT = {name: process(f"own process, without {name}", without=frozenset((name,)), concerns=has_rules) for name in PASSES}
+WITHOUT = {name: process(f"own process, without {name}", without=frozenset((name,))) for name in PASSES}
 
 
 def parameters(cases: Iterable[Case], chosen: Callable[[Treatment], bool]) -> list[object]:

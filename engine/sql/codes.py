@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.ir.expressions import Aggregate, Call, Expression
+from engine.ir.expressions import Call, Expression
 from engine.ir.spans import Span
 from engine.ir.terms import Constant, Variable
 
@@ -33,13 +33,22 @@ class RowCall:
     label_offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class GroupCall:
+    """An aggregate over a group's tokens."""
+
+    function: str
+    distinct: bool
+    separator: str
+
+
 def write_call(expression: Expression, names: Sequence[str], solution: Sequence[str], identity: str, label_offset: int) -> str:
     """The text of a `RowCall`."""
     return _text([_parts(expression), list(names), list(solution), identity, label_offset])
 
 
 def write_aggregate(function: str, distinct: bool, separator: str) -> str:
-    """The text of an aggregate over a group's tokens, without what these are."""
+    """The text of a `GroupCall`."""
     return _text([function, distinct, separator])
 
 
@@ -51,11 +60,11 @@ def read_call(code: str) -> RowCall:
     raise ValueError("no call of an expression")
 
 
-def read_aggregate(code: str) -> Aggregate:
+def read_aggregate(code: str) -> GroupCall:
     """Undo `write_aggregate`. Raises ValueError for any other text."""
     match json.loads(code):
         case [str() as function, bool() as distinct, str() as separator]:
-            return Aggregate(function, None, distinct, separator)
+            return GroupCall(function, distinct, separator)
     raise ValueError("no call of an aggregate")
 
 

@@ -25,7 +25,8 @@ from engine.sql.sources import graph_table, stream_table
 from engine.timeline import MAX, MIN
 
 HASHES = {"s": "hs", "o": "ho"}
-HASHED = "hash(s) AS hs, hash(o) AS ho, CAST(hash(p) & 65535 AS USMALLINT) AS hp"
+_SHORT_HASH = "CAST(hash({}) & 65535 AS USMALLINT)"
+HASHED = f"hash(s) AS hs, hash(o) AS ho, {_SHORT_HASH.format('p')} AS hp"
 """The columns of hashes of a table of facts."""
 _SAID = ("s", "p", "o", "g", "kind", "number", "micros", "hs", "ho")
 
@@ -231,7 +232,7 @@ class KeptWriter:
             return f"SELECT {', '.join([*tokens, *typed])} {found}"
 
         name, last = self._source.name, newest(len(windows))
-        # As two scans, each of which passes over the blocks that it needs nothing of.
+        # As two scans, each of which passes over the blocks that it needs nothing of; `from_ms` is never after `until_ms`.
         rest = " UNION ALL ".join(f"SELECT * FROM {name} WHERE {end}" for end in (f"{last} < from_ms", f"{last} >= until_ms"))
         return (_macro(name, [*given, "since"], rows(name)),
                 _macro(rest_macro(name), [*given, "since", "from_ms", "until_ms"], rows(f"({rest}) AS r")))
@@ -307,9 +308,8 @@ class KeptWriter:
         """The row numbers of the facts of a group's source for which a condition on their table holds: made a table, so that DuckDB knows
         how few rows it is to read more of."""
         scans = [self._source.scans[number] for number in group]
-        asked = [DUCKDB.quote(scan.predicate.token) for scan in scans if isinstance(scan.predicate, Constant)]
-        hashes = ", ".join(f"CAST(hash({token}) & 65535 AS USMALLINT)" for token in dict.fromkeys(asked))
-        of_these = f"hp IN ({hashes}) AND " if len(asked) == len(scans) else ""
+        asked = [_SHORT_HASH.format(DUCKDB.quote(scan.predicate.token)) for scan in scans if isinstance(scan.predicate, Constant)]
+        of_these = f"hp IN ({', '.join(dict.fromkeys(asked))}) AND " if len(asked) == len(scans) else ""
         tables = dict.fromkeys(map(self._table, leaves(scans[0].source) or ()))
         return " UNION ALL ".join(f"SELECT {DUCKDB.quote(table)} AS of_table, rowid AS number FROM {table} WHERE {of_these}{near(table)}"
                                   for table in tables)

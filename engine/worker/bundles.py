@@ -280,42 +280,49 @@ def _told(failure: Exception) -> Exception:
 
 
 class Closures:
-    """The closures of a bundle: queries with equal windows and rules share one. Those of static graphs stay for later bundles. Of each is
-    known what it was made from, and what is inconsistent in it; nothing (None) of one that goes on from what is kept."""
+    """The closures of a bundle: queries with equal windows and rules share one. Those of static graphs stay for later bundles."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, versions: Mapping[str, object]) -> None:
         """`versions` tell what the tables hold, by name."""
         self._connection, self._versions = connection, versions
-        self._made: dict[str, tuple[object, pa.Table | None]] = {}
+        self._made: dict[str, _Made] = {}
 
     def make(self, closing: Closing) -> pa.Table | None:
         """Compute a closure, unless it is there; what is inconsistent in it. A kept one is derived further."""
         if closing.kept is not None:
-            self._made[closing.name] = None, None
+            self._made[closing.name] = _Made(None, None)
             return go_on(self._connection, closing)
         read = [(name, self._versions.get(name)) for name in closing.graphs] if closing.static else None
         # By name, the last used at the end; those of static graphs are the database's.
         shelf, from_ = kept_beside(self._connection, __name__) if closing.static else self._made, (closing, read)
-        made_from, findings = shelf.pop(closing.name, (None, None))
-        if made_from != from_:
+        made = shelf.pop(closing.name, None)
+        if made is None or made.from_ != from_:
             drop(self._connection, closing.name)
             try:
-                findings = close(self._connection, closing)
+                made = _Made(from_, close(self._connection, closing))
             except Exception:   # whatever it was, nothing half-made stays
                 drop(self._connection, closing.name)
                 raise
-        shelf[closing.name] = from_, findings
+        shelf[closing.name] = made
         while closing.static and len(shelf) > MOST_KEPT:
             oldest = next(iter(shelf))
             drop(self._connection, oldest)
             del shelf[oldest]
-        return findings
+        return made.findings
 
     def drop(self) -> None:
         """Forget those of windows."""
-        for name, (made_from, _) in self._made.items():
-            drop(self._connection, name, is_kept=made_from is None)
+        for name, made in self._made.items():
+            drop(self._connection, name, is_kept=made.from_ is None)
         self._made.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A closure that is there: what it was made from, and what is inconsistent in it; nothing of one that goes on from what is kept."""
+
+    from_: object
+    findings: pa.Table | None
 
 
 def drop(connection: duckdb.DuckDBPyConnection, name: str, *, is_kept: bool = False) -> None:

@@ -82,7 +82,9 @@ def guarded(connection: duckdb.DuckDBPyConnection, limits: EvaluationLimits, pat
                 raise Postponed(f"it was not done within {patience_ms} ms") from failure
             if time.monotonic() > ends_at:
                 raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer") from failure
-            raise out_of_memory(failure) or failure
+            if (over := out_of_memory(failure)) is not None:
+                raise over from failure
+            raise
         finally:
             if in_task:
                 signal.setitimer(signal.ITIMER_REAL, 0)

@@ -234,7 +234,15 @@ class _Kept:
     panes: dict[str, PaneTable] = field(default_factory=dict)
 
 
-_NOTHING = {"key": NO_HASHES, "newest": np.empty(0, np.int64)}
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """The hashes of the solutions that a step has added, and the times of their newest facts."""
+
+    key: Hashes
+    newest: np.typing.NDArray[np.int64]
+
+
+_NOTHING = _Added(NO_HASHES, np.empty(0, np.int64))
 
 
 def bring_up_to_date(connection: duckdb.DuckDBPyConnection, steps: Sequence[KeptStep]) -> None:
@@ -327,10 +335,10 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
     known.steps += 1
     added = [_add(connection, text, delta, given | {"step": known.steps}) for delta in text.deltas
              if all(_may_meet(tables, known.seen, meeting) for meeting in delta.meetings)]
-    keys = np.concatenate([NO_HASHES, *(one["key"] for one in added)])
+    keys = np.concatenate([NO_HASHES, *(one.key for one in added)])
     known.seen, known.rows = now, known.rows + len(keys)
     if known.once and len(keys):
-        cut(connection, known.panes, min(int(one["newest"].min()) for one in added if len(one["key"])))
+        cut(connection, known.panes, min(int(one.newest.min()) for one in added if len(one.key)))
         # Facts about the same subjects; those of another table may say the same.
         earlier = not text.apart or any(given[f"near{n}"] <= given[f"seen{n}"] for n in range(len(text.tables)))
         if len(np.unique(keys)) < len(keys) or earlier and _was_there(connection, text, known.steps):
@@ -379,9 +387,9 @@ def _was_there(connection: duckdb.DuckDBPyConnection, text: KeptText, step: int)
     return bool(same)
 
 
-def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> dict[str, Any]:
-    """Add what some new facts find: the hashes of the solutions, ``key``, and the times of their ``newest`` facts. Each part is a statement
-    of its own, so that DuckDB knows how few rows it has; the next delta makes it anew, but a large one goes at once."""
+def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> _Added:
+    """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has; the next delta makes it
+    anew, but a large one goes at once."""
     large = list[str]()
 
     def prepared(written: str) -> tuple[duckdb.Statement, dict[str, int]]:
@@ -394,9 +402,10 @@ def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, gi
             if not rows:
                 return _NOTHING
             large += [part] * (rows > _MANY)
-        return connection.execute(*prepared(
+        new: dict[str, Any] = connection.execute(*prepared(
             f"INSERT INTO {text.name} BY NAME SELECT *, {text.key} AS key, $step AS step FROM ({delta.joined}) AS d "
             f"RETURNING key, {text.newest} AS newest")).fetchnumpy()
+        return _Added(new["key"], new["newest"])
     finally:
         for name in large:
             connection.execute(f"DROP TABLE IF EXISTS {name}")

@@ -74,8 +74,17 @@ class StagedStep(_Step):
     look: Look | None = None
 
 
-def _residents(connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int, Any]]:
-    """The states that are in a database, by mark: the number of each, how far it was taken on, and itself."""
+@dataclass(frozen=True, slots=True)
+class _Resident:
+    """A state that is in a database, by its number and how far it was taken on."""
+
+    number: int
+    at: int
+    state: Any
+
+
+def _residents(connection: duckdb.DuckDBPyConnection) -> dict[str, _Resident]:
+    """The states that are in a database, by mark."""
     return kept_beside(connection, __name__)
 
 
@@ -86,9 +95,8 @@ def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None
 
 
 def _drop(connection: duckdb.DuckDBPyConnection, mark: str) -> None:
-    _, _, state = _residents(connection).pop(mark, (0, MIN, None))
-    if state is not None:
-        state.drop()
+    if (held := _residents(connection).pop(mark, None)) is not None:
+        held.state.drop()
 
 
 def packed_plan(plan: TimedPlan | StagedPlan) -> bytes:
@@ -116,13 +124,13 @@ def advance(connection: duckdb.DuckDBPyConnection, step: TimedStep | StagedStep,
 def _state(connection: duckdb.DuckDBPyConnection, step: _Step, begin: Callable[[str], State], restore: Callable[[State], None]) -> State:
     """The state to go on from, as this worker holds it or its file has it; or one that begins, in tables with some prefix. One that is held
     with another number or time is of a step that came to nothing."""
-    number, at, held = _residents(connection).get(step.mark, (0, MIN, None))
-    if held is not None and step.number and (number, at) == (step.number, step.at):
-        found: State = held
+    held = _residents(connection).get(step.mark)
+    if held is not None and step.number and (held.number, held.at) == (step.number, step.at):
+        found: State = held.state
         return found
     _drop(connection, step.mark)
     state = begin(f"t_{hashlib.sha256(step.mark.encode()).hexdigest()[:12]}_")
-    _residents(connection)[step.mark] = -1, MIN, state      # so that it is dropped whatever happens
+    _residents(connection)[step.mark] = _Resident(-1, MIN, state)    # so that it is dropped whatever happens
     if step.number:
         restore(state)
     return state
@@ -148,7 +156,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, step: TimedStep, given: Mapp
     rows = pa.concat_tables([_rows(plan, one, of, ceased) for one in plan.told for of, ceased in found])
     upcoming = [point for point in (state.upcoming(), next_own) if point is not None]
     write_state(step.out, state.snapshot())
-    _residents(connection)[step.mark] = step.number + 1, state.mark.past, state
+    _residents(connection)[step.mark] = _Resident(step.number + 1, state.mark.past, state)
     return rows, {"held": state.held, "next": min(upcoming, default=None)}
 
 
@@ -218,7 +226,7 @@ def _advance_chain(connection: duckdb.DuckDBPyConnection, step: StagedStep,
     passing = Snapshot({}, 2 * state.tick - 1, None, ((TRIPLES, snapshot.passing),))
     for place, one in enumerate((*snapshot.stages, passing)):
         write_state(file_of(step.out, place), one)
-    _residents(connection)[step.mark] = step.number + 1, state.tick, state
+    _residents(connection)[step.mark] = _Resident(step.number + 1, state.tick, state)
     for name, column in zip(("kind", "number", "micros"), typed_columns(rows["o"])):
         rows = rows.append_column(name, column)
     return rows, {"held": state.held, "ticks": state.ticks, "next": state.upcoming()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engine.functions.terms import integer
@@ -17,6 +17,7 @@ from engine.runtime.programs import Derived, as_given, planned, run
 from engine.timeline import ALWAYS, MAX, MIN, Interval, instant
 from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from tests.differential.temporal import Scenario, scenarios
+from tests.examples import examples
 from tests.interval_runs import Held, clipped, horizon
 from tests.random_programs import Program, programs
 
@@ -37,7 +38,7 @@ def last_ms(facts: list[Fact]) -> int:
     return -(-max(ends, default=0) // 2)
 
 
-@settings(max_examples=15)
+@examples(15, 25)
 @given(programs(negation=True), st.sampled_from([1, 2, 3, 1000]))
 def test_dense_time_like_the_oracle(program: Program, size: int) -> None:
     """All that follows; where that goes on for ever, up to the last end of a fact."""
@@ -54,7 +55,7 @@ def test_dense_time_like_the_oracle(program: Program, size: int) -> None:
     assert grounded(run(rules, as_given(facts), size=size + 1)) == grounded(found)
 
 
-@settings(max_examples=15)
+@examples(15, 25)
 @given(scenarios(granular=True), st.sampled_from([1, 3, 1000]), st.booleans())
 def test_granules_like_the_oracle(scenario: Scenario, size: int, far: bool) -> None:
     rules, facts = scenario.program, scenario.facts

@@ -13,7 +13,7 @@ import pytest
 from tests.live import ServerProcess
 from tests.unit.runtime.test_rules import alarm
 
-CLIENTS, ROUNDS, BEGIN_MS = 8, 2, 1_767_225_600_000
+CLIENTS, ROUNDS, BEGIN_MS = 8, 4, 1_767_225_600_000
 QUERY, FEED = "application/sparql-query", "text/event-stream"
 TEXT = """REGISTER QUERY {} AS SELECT ?s ?o FROM STREAM <http://ex.org/{}> [RANGE {}s STEP 1s] WHERE {{ ?s <http://ex.org/p> ?o }}"""
 ASKED = "SELECT ?o FROM STREAM <http://ex.org/{}> [RANGE 2s STEP 1s] WHERE {{ ?s <http://ex.org/p> ?o }}"

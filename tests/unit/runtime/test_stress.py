@@ -20,7 +20,7 @@ from tests.unit.runtime.test_rules import RIF, alarm
 
 ALARMED = TEXT.replace("QUERY q", "QUERY alarmed").replace("WHERE", "USING RULES alarms WHERE")
 ASKED = "SELECT ?o FROM STREAM <http://ex.org/{}> [RANGE 2s STEP 1s] WHERE {{ ?s <http://ex.org/p> ?o }}"
-ROUNDS, THREADS, PUSHES = 6, 8, 60
+ROUNDS, THREADS, PUSHES = 12, 8, 60
 
 
 def reads(engine: Engine) -> list[Callable[[], object]]:

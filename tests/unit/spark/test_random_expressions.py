@@ -8,7 +8,7 @@ from functools import cache
 
 import duckdb
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from engine.functions.terms import literal
@@ -19,6 +19,7 @@ from engine.sql.dialect import DUCKDB, UNDECIDED
 from engine.sql.functions.comparisons import OF_NUMBERS
 from engine.sql.lower import Lowering
 from engine.worker.functions import register_duckdb
+from tests.examples import examples
 from tests.unit.spark.samples import TOKENS, A, B
 from tests.unit.spark.test_sql_functions import by_functions, pairs_table, spelled
 
@@ -98,7 +99,7 @@ def closed() -> Iterator[None]:
     connection.cache_clear()
 
 
-@settings(max_examples=75)
+@examples(75, 150)
 @given(EXPRESSIONS, st.lists(st.tuples(tokens(), tokens()), max_size=40))
 def test_sql_is_the_functions(expression: Expression, more: list[tuple[str, str]]) -> None:
     lowering = Lowering(DUCKDB, "q", 0)
@@ -113,7 +114,7 @@ def test_sql_is_the_functions(expression: Expression, more: list[tuple[str, str]
     assert not wrong[:3]
 
 
-@settings(max_examples=75)
+@examples(75, 150)
 @given(EXPRESSIONS, *[st.sets(st.sampled_from(sorted(ANY_KIND - {Kind.HARD})), min_size=1, max_size=4).map(frozenset)] * 2)
 def test_sql_of_columns_of_few_kinds_is_the_functions(expression: Expression, of_a: Kinds, of_b: Kinds) -> None:
     lowering, columns = Lowering(DUCKDB, "q", 0), spelled(of_a, of_b)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, strategies as st
 
 from engine.ir.rules import RuleSet
 from engine.ir.spans import DiagnosticError
@@ -16,6 +16,7 @@ from engine.worker.staged import StagedState
 from grammar import parse
 from grammar.rule_sets import RULE_SET_EXTENSIONS, parse_rules
 from server import demo
+from tests.examples import examples
 from tests.interval_runs import connection
 from tests.staged_runs import assert_like_the_oracle, assert_looks_like_the_oracle, planned, run, table
 from tests.unit.reference.test_mixed import DENSE, GRANULES, events, iri, rules, triples
@@ -141,7 +142,7 @@ def streams(draw: st.DrawFn) -> list[tuple[int, str]]:
     return sorted((t * 500, f"{name} {link} {value}") for t, name, (link, value) in found)
 
 
-@settings(max_examples=15)
+@examples(15, 25)
 @given(mixes(), streams(), st.booleans(), st.sets(st.integers(1, 9), max_size=3))
 def test_random_mixes(texts: list[tuple[str, str]], given_: list[tuple[int, str]], on_change: bool, cuts: set[int]) -> None:
     try:
@@ -155,7 +156,7 @@ def test_random_mixes(texts: list[tuple[str, str]], given_: list[tuple[int, str]
         assert_like_the_oracle(sets, events(*given_), Graph(triples("x p o")), ticks, sorted(cuts), on_change)
 
 
-@settings(max_examples=15)
+@examples(15, 25)
 @given(mixes(), streams(), st.booleans(), st.sets(st.integers(1, 19), max_size=4), st.sampled_from([(500, 0), (700, 300), (2_500, 0)]))
 def test_evaluation_times_follow_from_what_changes(texts: list[tuple[str, str]], given_: list[tuple[int, str]], on_change: bool,
                                                    cuts: set[int], grid: tuple[int, int]) -> None:

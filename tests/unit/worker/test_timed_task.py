@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from engine.facts import FACTS
 from engine.ir import strata
@@ -29,6 +29,7 @@ from engine.worker.program import ProgramState
 from engine.worker.state_file import StateLost, read_state, write_state
 from engine.worker.timed_task import ABOUT, TimedStep, advance, packed_plan
 from grammar.rule_sets import parse_rules
+from tests.examples import examples
 from tests.interval_runs import connection, planned
 from tests.random_programs import Program, programs
 
@@ -117,7 +118,7 @@ def agree(rules: RuleSet, watermarks: Sequence[int], forgotten: Sequence[int] = 
         assert sorted(found) == expected
 
 
-@settings(max_examples=20)
+@examples(20, 40)
 @given(programs(negation=True), st.sets(st.integers(1, 40)), st.sets(st.integers(0, 8)))
 def test_random_programs_tell_what_the_reference_does(program: Program, cuts: set[int], forgotten: set[int]) -> None:
     rules, facts = program
