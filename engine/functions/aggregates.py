@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from engine.functions import arithmetic
 from engine.functions.compare import order_key
 from engine.functions.context import ExpressionError
-from engine.functions.terms import integer, split, string
+from engine.functions.terms import characters, integer, string
 
 
 def aggregate(function: str, tokens: Sequence[str | None], distinct: bool = False, separator: str = " ") -> str | None:
@@ -41,13 +41,7 @@ def _max(tokens: list[str]) -> str | None:
 
 
 def _group_concat(tokens: list[str], separator: str) -> str:
-    texts = []
-    for token in sorted(tokens):
-        parsed = split(token)
-        if parsed.kind == "blank":
-            raise ExpressionError("a blank node has no string")
-        texts.append(parsed.lexical)
-    return string(separator.join(texts))
+    return string(separator.join(map(characters, sorted(tokens))))
 
 
 _AGGREGATES: dict[str, Callable[[list[str], str], str | None]] = {

@@ -11,17 +11,30 @@ from engine.functions.context import ExpressionError
 from engine.functions.numeric import EXACT
 from engine.functions.terms import Kind, Value, decode, number, numeric_value, promote
 
-
-def add(first: str, second: str) -> str:
-    return _calculate(first, second, operator.add, EXACT.add, dates.add)
-
-
-def subtract(first: str, second: str) -> str:
-    return _calculate(first, second, operator.sub, EXACT.subtract, dates.subtract)
+Operation = Callable[[Any, Any], Any]
+OfOne = Callable[[Any], Any]
 
 
-def multiply(first: str, second: str) -> str:
-    return _calculate(first, second, operator.mul, EXACT.multiply, dates.multiply)
+def _of_two(plain: Operation, exact: Operation, dated: Callable[[Value, Value], str]) -> Callable[[str, str], str]:
+    """An operator by what it is on integers and floats, on decimals, and on dates and durations."""
+    def calculate(first: str, second: str) -> str:
+        left, right = decode(first), decode(second)
+        if not (left.numeric and right.numeric):
+            if left.kind >= Kind.DATETIME or right.kind >= Kind.DATETIME:
+                return dated(left, right)
+            raise ExpressionError("not a number")
+        kind, one, two = promote(left, right)
+        if kind is Kind.DECIMAL:
+            return number(kind, exact(one, two))
+        if kind is Kind.INTEGER:
+            return number(kind, plain(one, two))
+        return _float(kind, plain(one, two))
+    return calculate
+
+
+add = _of_two(operator.add, EXACT.add, dates.add)
+subtract = _of_two(operator.sub, EXACT.subtract, dates.subtract)
+multiply = _of_two(operator.mul, EXACT.multiply, dates.multiply)
 
 
 def divide(first: str, second: str) -> str:
@@ -35,57 +48,33 @@ def divide(first: str, second: str) -> str:
     return _float(kind, numeric.divide_floats(dividend, divisor))
 
 
-def minus(operand: str) -> str:
-    value = numeric_value(operand)
-    return number(value.kind, value.value.copy_negate() if value.kind is Kind.DECIMAL else -value.value)
-
-
-def plus(operand: str) -> str:
-    value = numeric_value(operand)
-    return number(value.kind, value.value)
-
-
-def absolute(operand: str) -> str:
-    value = numeric_value(operand)
-    return number(value.kind, value.value.copy_abs() if value.kind is Kind.DECIMAL else abs(value.value))
-
-
-def rounded(operand: str) -> str:
-    """ROUND: to the nearest whole number, ties towards positive infinity."""
-    return _whole(operand, numeric.round_decimal, numeric.round_double)
-
-
-def ceiling(operand: str) -> str:
-    return _whole(operand, lambda value: Decimal(math.ceil(value)), numeric.ceil_double)
-
-
-def floor(operand: str) -> str:
-    return _whole(operand, lambda value: Decimal(math.floor(value)), numeric.floor_double)
-
-
-def _whole(operand: str, of_decimal: Callable[[Any], Any], of_double: Callable[[float], float]) -> str:
-    value = numeric_value(operand)
-    if value.kind is Kind.INTEGER:
-        return number(Kind.INTEGER, value.value)
-    return number(value.kind, of_decimal(value.value) if value.kind is Kind.DECIMAL else of_double(value.value))
-
-
-Operation = Callable[[Any, Any], Any]
-
-
-def _calculate(first: str, second: str, plain: Operation, exact: Operation, dated: Callable[[Value, Value], str]) -> str:
-    left, right = decode(first), decode(second)
-    if not (left.numeric and right.numeric):
-        if left.kind >= Kind.DATETIME or right.kind >= Kind.DATETIME:
-            return dated(left, right)
-        raise ExpressionError("not a number")
-    kind, one, two = promote(left, right)
-    if kind is Kind.DECIMAL:
-        return number(kind, exact(one, two))
-    if kind is Kind.INTEGER:
-        return number(kind, plain(one, two))
-    return _float(kind, plain(one, two))
-
-
 def _float(kind: Kind, value: float) -> str:
     return number(kind, numeric.single(value) if kind is Kind.FLOAT else value)
+
+
+def _of_one(of_integer: OfOne, of_decimal: OfOne, of_float: OfOne) -> Callable[[str], str]:
+    """A function of a number, by what it is on each type."""
+    def calculate(operand: str) -> str:
+        kind, value, _ = numeric_value(operand)
+        if kind is Kind.INTEGER:
+            return number(kind, of_integer(value))
+        return number(kind, of_decimal(value) if kind is Kind.DECIMAL else of_float(value))
+    return calculate
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _whole(rounding: Callable[[Any], int]) -> Callable[[str], str]:
+    """CEIL or FLOOR. The sign of a float is kept: -0.0 is the ceiling of what lies between -1 and 0."""
+    def of_float(value: float) -> float:
+        return math.copysign(float(rounding(value)), value) if math.isfinite(value) else value
+    return _of_one(_same, lambda value: Decimal(rounding(value)), of_float)
+
+
+plus = _of_one(_same, _same, _same)
+minus = _of_one(operator.neg, Decimal.copy_negate, operator.neg)
+absolute = _of_one(abs, Decimal.copy_abs, abs)
+rounded = _of_one(_same, numeric.round_decimal, numeric.round_double)
+ceiling, floor = _whole(math.ceil), _whole(math.floor)

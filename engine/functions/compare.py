@@ -29,9 +29,7 @@ def equal(first: str, second: str) -> bool:
     one, two = decode(first), decode(second)
     if _INTEGER <= one.kind <= _DOUBLE and _INTEGER <= two.kind <= _DOUBLE:
         return _numbers(one, two) == 0
-    if one.kind <= Kind.BLANK or two.kind <= Kind.BLANK:
-        return False
-    if one.kind is Kind.LANG or two.kind is Kind.LANG:
+    if one.kind <= Kind.BLANK or two.kind <= Kind.BLANK or Kind.LANG in (one.kind, two.kind):
         return False  # canonical tokens differ, and no other datatype has a value with a language tag
     if one.kind in _OPAQUE or two.kind in _OPAQUE:
         raise ExpressionError("cannot tell whether these literals are equal")

@@ -18,7 +18,8 @@ from xml.parsers import expat
 from engine.functions.context import ExpressionError
 from engine.functions.datetimes import Duration, Moment
 from engine.functions.numeric import decimal_to_single, format_decimal, format_double, format_float, single, to_double
-from engine.functions.terms import RDF_LANG_STRING, READERS, Kind, Value, boolean, decode, duration, literal, moment, number, split, string
+from engine.functions.terms import (RDF_LANG_STRING, READERS, Kind, Value, boolean, characters, decode, duration, literal,
+                                    moment, number, split, string)
 from engine.ir.terms import RDF, RDFS, XSD, is_language_tag
 
 _START = "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff" \
@@ -160,14 +161,8 @@ def cast(datatype: str, token: str) -> str:
 def to_string(token: str) -> str:
     """xsd:string(...): an IRI's or string's characters, a value's canonical form as F&O section 17.1.2 writes it."""
     value = decode(token)
-    if value.kind is Kind.BLANK:
-        raise ExpressionError("a blank node has no string")
-    if value.kind in (Kind.IRI, Kind.STRING):
-        return string(value.value)
-    if value.kind is Kind.LANG:
-        return string(value.value[0])
-    if value.kind in (Kind.ILL, Kind.OTHER):
-        return string(split(token).lexical)
+    if value.kind <= Kind.LANG or value.kind in (Kind.ILL, Kind.OTHER):
+        return string(characters(token))
     if value.kind in (Kind.FLOAT, Kind.DOUBLE):
         return string(_plain_float(value))
     if value.kind in (Kind.BOOLEAN, Kind.INTEGER, Kind.DECIMAL):
@@ -220,9 +215,7 @@ def _to_number(datatype: str, kind: Kind, value: Value) -> str:
 def _to_moment(datatype: str, value: Value) -> str:
     """Among dates and times, where F&O's table has a cast (section 17.1.5)."""
     source, start = value.datatype, value.value
-    if source == "dateTime" or source == datatype:
-        return moment(datatype, start)
-    if source == "date" and datatype != "time":
+    if source in ("dateTime", datatype) or source == "date" and datatype != "time":
         return moment(datatype, start)
     raise ExpressionError(f"xsd:{source} cannot be cast to xsd:{datatype}")
 

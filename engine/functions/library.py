@@ -11,29 +11,17 @@ from collections.abc import Callable, Sequence
 from engine.functions import arithmetic, compare, datatypes, dates, rif, strings
 from engine.functions.context import Context, ExpressionError, Function
 from engine.functions.datatypes import CASTS
-from engine.functions.terms import RDF_LANG_STRING, Kind, blank, boolean, decode, iri, literal, number, simple_text, split, string
+from engine.functions.terms import (RDF_LANG_STRING, Kind, Parsed, blank, boolean, characters, decode, iri, literal,
+                                    number, simple_text, split, string)
 from engine.ir.terms import is_language_tag, resolve
 
 _NOT_IN_IRIS = re.compile("[\x00-\x20<>\"{}|^`\\\\]")
 
 
-def _str(token: str) -> str:
-    parsed = split(token)
-    if parsed.kind == "blank":
-        raise ExpressionError("a blank node has no string")
-    return string(parsed.lexical)
-
-
-def _lang(token: str) -> str:
+def _literal(token: str) -> Parsed:
     if token[0] != '"':
         raise ExpressionError("not a literal")
-    return string(split(token).lang)
-
-
-def _datatype(token: str) -> str:
-    if token[0] != '"':
-        raise ExpressionError("not a literal")
-    return iri(split(token).datatype)
+    return split(token)
 
 
 def _iri(token: str, base: str | None = None) -> str:
@@ -61,10 +49,6 @@ def _hash(name: str) -> Callable[[str], str]:
     def digest(token: str) -> str:
         return string(hashlib.new(name, simple_text(token).encode("utf-8", "surrogatepass")).hexdigest())
     return digest
-
-
-def _now(context: Context, site: str) -> str:
-    return dates.at(context.at_ms)
 
 
 def _rand(context: Context, site: str) -> str:
@@ -99,8 +83,11 @@ FUNCTIONS: dict[str, Function] = _table(
     Function("ISURI", lambda token: token[0] == "<", 1, 1, truth=True),
     Function("ISBLANK", lambda token: token[0] == "_", 1, 1, truth=True),
     Function("ISLITERAL", lambda token: token[0] == '"', 1, 1, truth=True),
-    Function("ISNUMERIC", lambda token: decode(token).numeric, 1, 1, truth=True), Function("STR", _str, 1, 1),
-    Function("LANG", _lang, 1, 1), Function("DATATYPE", _datatype, 1, 1), Function("IRI", _iri, 1, 2), Function("URI", _iri, 1, 2),
+    Function("ISNUMERIC", lambda token: decode(token).numeric, 1, 1, truth=True),
+    Function("STR", lambda token: string(characters(token)), 1, 1),
+    Function("LANG", lambda token: string(_literal(token).lang), 1, 1),
+    Function("DATATYPE", lambda token: iri(_literal(token).datatype), 1, 1),
+    Function("IRI", _iri, 1, 2), Function("URI", _iri, 1, 2),
     Function("BNODE", _bnode, 0, 1, volatile=True, rowwise=True), Function("STRDT", _strdt, 2, 2), Function("STRLANG", _strlang, 2, 2),
     Function("UUID", lambda context, site: iri("urn:uuid:" + _uuid_text(context, site)), 0, 0, volatile=True, rowwise=True),
     Function("STRUUID", lambda context, site: string(_uuid_text(context, site)), 0, 0, volatile=True, rowwise=True),
@@ -116,7 +103,8 @@ FUNCTIONS: dict[str, Function] = _table(
     Function("ABS", arithmetic.absolute, 1, 1), Function("ROUND", arithmetic.rounded, 1, 1), Function("CEIL", arithmetic.ceiling, 1, 1),
     Function("FLOOR", arithmetic.floor, 1, 1), Function("RAND", _rand, 0, 0, volatile=True, rowwise=True),
     # Dates and times (section 17.4.5)
-    Function("NOW", _now, 0, 0, volatile=True), Function("YEAR", dates.year, 1, 1), Function("MONTH", dates.month, 1, 1),
+    Function("NOW", lambda context, site: dates.at(context.at_ms), 0, 0, volatile=True),
+    Function("YEAR", dates.year, 1, 1), Function("MONTH", dates.month, 1, 1),
     Function("DAY", dates.day, 1, 1), Function("HOURS", dates.hours, 1, 1), Function("MINUTES", dates.minutes, 1, 1),
     Function("SECONDS", dates.seconds, 1, 1), Function("TIMEZONE", dates.timezone, 1, 1), Function("TZ", dates.tz, 1, 1),
     # Hashes (section 17.4.6)

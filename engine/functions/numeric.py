@@ -165,13 +165,3 @@ def round_double(value: float) -> float:
 def round_decimal(value: Decimal) -> Decimal:
     """fn:round of an exact decimal."""
     return Decimal(math.floor(EXACT.add(value, Decimal("0.5"))))
-
-
-def ceil_double(value: float) -> float:
-    """fn:ceiling; -0.0 for what lies between -1 and 0."""
-    return math.copysign(float(math.ceil(value)), value) if math.isfinite(value) else value
-
-
-def floor_double(value: float) -> float:
-    """fn:floor."""
-    return math.copysign(float(math.floor(value)), value) if math.isfinite(value) else value

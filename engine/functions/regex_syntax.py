@@ -85,6 +85,7 @@ MOST_REPEATS = 1000
 DEEPEST_NESTING = 100
 _SINGLE_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", **{char: char for char in "\\|.?*+(){}-[]^$"}}
 _SPACES = " \t\n\r"
+_QUANTIFIERS = ("?", "*", "+", "{")
 _SPECIAL: dict[str, Node] = {".": Dot(), "^": Begin(), "$": End()}
 
 
@@ -140,7 +141,7 @@ class _Parser:
 
     def quantified(self, body: Node) -> Node:
         mark = self.peek()
-        if mark not in ("?", "*", "+", "{") or not mark:
+        if mark not in _QUANTIFIERS:
             return body
         self.take()
         least, most = {"?": (0, 1), "*": (0, None), "+": (1, None)}.get(mark) or self.counts()
@@ -149,7 +150,7 @@ class _Parser:
         lazy = self.peek() == "?"
         if lazy:
             self.take()
-        if self.peek() in ("?", "*", "+", "{") and self.peek():
+        if self.peek() in _QUANTIFIERS:
             raise self.error("two quantifiers")
         return Repeat(body, least, most, lazy)
 

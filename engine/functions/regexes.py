@@ -197,9 +197,7 @@ def cost(node: syntax.Node, follower: syntax.Node | None = None) -> Cost:
 
 def anchored(node: syntax.Node, flags: str) -> bool:
     """Whether a match can begin at the start of the text only."""
-    while isinstance(node, (syntax.Sequence, syntax.Group)):
-        node = node.body if isinstance(node, syntax.Group) else (node.parts[0] if node.parts else syntax.Dot())
-    return isinstance(node, syntax.Begin) and "m" not in flags
+    return isinstance(_first(node), syntax.Begin) and "m" not in flags
 
 
 def _chained(costs: list[Cost]) -> Cost:
@@ -241,8 +239,14 @@ def _disjoint(branches: tuple[syntax.Node, ...]) -> bool:
 
 def _start(node: syntax.Node) -> str | None:
     """The one character (in lower case) with which every match begins, if it is as simple as that."""
+    first = _first(node)
+    return first.char.lower() if isinstance(first, syntax.Char) else None
+
+
+def _first(node: syntax.Node) -> syntax.Node | None:
+    """What a pattern begins with; None where it is empty."""
     while isinstance(node, (syntax.Sequence, syntax.Group)):
         if isinstance(node, syntax.Sequence) and not node.parts:
             return None
         node = node.body if isinstance(node, syntax.Group) else node.parts[0]
-    return node.char.lower() if isinstance(node, syntax.Char) else None
+    return node

@@ -106,36 +106,34 @@ def members(token: str) -> tuple[str, ...]:
     return found
 
 
-def _place(token: str, count: int) -> int:
-    place = whole_number(token)
-    place += count if place < 0 else 0
-    if not 0 <= place < count:
+def _placed(token: str, written: str) -> tuple[tuple[str, ...], int]:
+    """The members of a list argument, and a place among them, counted from 0."""
+    found, place = members(token), whole_number(written)
+    place += len(found) if place < 0 else 0
+    if not 0 <= place < len(found):
         raise ExpressionError("no such place in the list")
-    return place
+    return found, place
 
 
 def get(token: str, place: str) -> str:
-    found = members(token)
-    return found[_place(place, len(found))]
+    found, at = _placed(token, place)
+    return found[at]
 
 
 def sublist(token: str, start: str, stop: str | None = None) -> str:
     """func:sublist: from `start` up to, but without, `stop`; a stop behind the end is the end."""
-    found = members(token)
-    first = _place(start, len(found))
+    found, first = _placed(token, start)
     last = len(found) if stop is None else min(whole_number(stop), len(found))
     return lists.write(found[first:last + len(found) if last < 0 else last])
 
 
 def insert_before(token: str, place: str, member: str) -> str:
-    found = members(token)
-    at = _place(place, len(found))
+    found, at = _placed(token, place)
     return lists.write((*found[:at], member, *found[at:]))
 
 
 def remove(token: str, place: str) -> str:
-    found = members(token)
-    at = _place(place, len(found))
+    found, at = _placed(token, place)
     return lists.write((*found[:at], *found[at + 1:]))
 
 

@@ -1,6 +1,8 @@
 """Functions on strings (SPARQL 1.1 section 17.4.3), on tokens."""
 
 import math
+import operator
+from collections.abc import Callable
 from urllib.parse import quote
 
 from engine.functions.context import ExpressionError
@@ -26,16 +28,15 @@ def substr(source: str, start: str, length: str | None = None) -> str:
     return literal(text[low:high], lang=tag)
 
 
-def ucase(source: str) -> str:
-    """UCASE by Unicode's full case mapping."""
-    text, tag = text_of(source)
-    return literal(text.upper(), lang=tag)
+def _cased(change: Callable[[str], str]) -> Callable[[str], str]:
+    """UCASE or LCASE by Unicode's full case mapping."""
+    def changed(source: str) -> str:
+        text, tag = text_of(source)
+        return literal(change(text), lang=tag)
+    return changed
 
 
-def lcase(source: str) -> str:
-    """LCASE by Unicode's full case mapping."""
-    text, tag = text_of(source)
-    return literal(text.lower(), lang=tag)
+ucase, lcase = _cased(str.upper), _cased(str.lower)
 
 
 def compatible(first: str, second: str) -> tuple[str, str, str]:
@@ -47,19 +48,15 @@ def compatible(first: str, second: str) -> tuple[str, str, str]:
     return text, other, tag
 
 
-def strstarts(text: str, start: str) -> bool:
-    one, two, _ = compatible(text, start)
-    return one.startswith(two)
+def _tested(test: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
+    """STRSTARTS, STRENDS or CONTAINS."""
+    def holds(text: str, part: str) -> bool:
+        one, two, _ = compatible(text, part)
+        return test(one, two)
+    return holds
 
 
-def strends(text: str, end: str) -> bool:
-    one, two, _ = compatible(text, end)
-    return one.endswith(two)
-
-
-def contains(text: str, part: str) -> bool:
-    one, two, _ = compatible(text, part)
-    return two in one
+strstarts, strends, contains = _tested(str.startswith), _tested(str.endswith), _tested(operator.contains)
 
 
 def strbefore(text: str, mark: str) -> str:

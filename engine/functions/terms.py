@@ -16,15 +16,10 @@ from engine.functions.numeric import format_integer
 from engine.ir.terms import RDF, XSD, quote, unescape
 
 XSD_STRING = XSD + "string"
-XSD_BOOLEAN = XSD + "boolean"
-XSD_INTEGER = XSD + "integer"
-XSD_DECIMAL = XSD + "decimal"
-XSD_FLOAT = XSD + "float"
-XSD_DOUBLE = XSD + "double"
 RDF_LANG_STRING = RDF + "langString"
 
-TRUE = f'"true"^^<{XSD_BOOLEAN}>'
-FALSE = f'"false"^^<{XSD_BOOLEAN}>'
+TRUE = f'"true"^^<{XSD}boolean>'
+FALSE = f'"false"^^<{XSD}boolean>'
 
 string = quote
 
@@ -64,7 +59,7 @@ def boolean(value: bool) -> str:
 
 def integer(value: int) -> str:
     """The token of an xsd:integer. Raises ExpressionError where it would be too long to write."""
-    return f'"{format_integer(value)}"^^<{XSD_INTEGER}>'
+    return f'"{format_integer(value)}"^^<{XSD}integer>'
 
 
 def number_of(token: str) -> int | None:
@@ -199,10 +194,10 @@ def decode(token: str) -> Value:
 
 
 _FORMATS: dict[Kind, tuple[str, Callable[[Any], str]]] = {
-    Kind.INTEGER: (f"^^<{XSD_INTEGER}>", numeric.format_integer),
-    Kind.DECIMAL: (f"^^<{XSD_DECIMAL}>", numeric.format_decimal),
-    Kind.FLOAT: (f"^^<{XSD_FLOAT}>", numeric.format_float),
-    Kind.DOUBLE: (f"^^<{XSD_DOUBLE}>", numeric.format_double),
+    Kind.INTEGER: (f"^^<{XSD}integer>", numeric.format_integer),
+    Kind.DECIMAL: (f"^^<{XSD}decimal>", numeric.format_decimal),
+    Kind.FLOAT: (f"^^<{XSD}float>", numeric.format_float),
+    Kind.DOUBLE: (f"^^<{XSD}double>", numeric.format_double),
 }
 
 
@@ -220,6 +215,14 @@ def moment(form: str, value: datetimes.Moment) -> str:
 def duration(form: str, value: datetimes.Duration) -> str:
     """The token of a duration of the XSD type `form`."""
     return f'"{datetimes.format_duration(value, form == "yearMonthDuration")}"^^<{XSD}{form}>'
+
+
+def characters(token: str) -> str:
+    """The characters of an IRI or a literal of any type. Raises ExpressionError for a blank node."""
+    parsed = split(token)
+    if parsed.kind == "blank":
+        raise ExpressionError("a blank node has no string")
+    return parsed.lexical
 
 
 def numeric_value(token: str) -> Value:

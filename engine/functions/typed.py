@@ -11,12 +11,13 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.functions.datetimes import parse_moment
-from engine.functions.numeric import EXACT, parse_decimal, parse_double, parse_float, parse_integer
+from engine.functions.numeric import EXACT, parse_double, parse_float
 from engine.functions.terms import READERS, Kind, decode
 from engine.ir.terms import XSD
 
@@ -31,7 +32,7 @@ EXACT_DIGITS = 15
 _LARGEST_MICROS = 1 << 62
 _IRI, _BLANK, _STRING = (int(Kind.IRI), None, None), (int(Kind.BLANK), None, None), (int(Kind.STRING), None, None)
 _LANG, _OTHER, _ILL, _HARD = ((int(kind), None, None) for kind in (Kind.LANG, Kind.OTHER, Kind.ILL, Kind.HARD))
-_INTEGER, _DECIMAL, _FLOAT, _DOUBLE = int(Kind.INTEGER), int(Kind.DECIMAL), int(Kind.FLOAT), int(Kind.DOUBLE)
+_FLOAT, _DOUBLE = int(Kind.FLOAT), int(Kind.DOUBLE)
 _DATETIME, _DATETIME_LOCAL = int(Kind.DATETIME), int(Kind.DATETIME_LOCAL)
 
 
@@ -121,27 +122,16 @@ def _read_each(tokens: pa.Array, places: pa.Array) -> _Part:
     return places, pa.array(kinds, pa.int8()), pa.array(numbers, pa.float64()), pa.array(micros, pa.int64())
 
 
-def _integer(lexical: str) -> Typed:
-    value = parse_integer(lexical)
-    if value is None:
-        return _ILL
-    if len(lexical) <= EXACT_DIGITS:
-        return _INTEGER, float(value), None
-    return (_INTEGER, float(value), None) if _few_digits(str(value)) else _HARD
-
-
-def _derived(name: str) -> Callable[[str], Typed]:
-    read = READERS[name][1]
-    return lambda lexical: _ILL if read(lexical) is None else _integer(lexical)
-
-
-def _decimal(lexical: str) -> Typed:
-    value = parse_decimal(lexical)
-    if value is None:
-        return _ILL
-    if len(lexical) <= EXACT_DIGITS:
-        return _DECIMAL, float(lexical), None
-    return (_DECIMAL, float(value), None) if _few_digits(format(value, "f")) else _HARD
+def _exact(kind: int, read: Callable[[str], int | Decimal | None]) -> Callable[[str], Typed]:
+    """The reader of a type whose values are exact."""
+    def typed_exact(lexical: str) -> Typed:
+        value = read(lexical)
+        if value is None:
+            return _ILL
+        if len(lexical) <= EXACT_DIGITS or _few_digits(format(Decimal(value), "f")):
+            return kind, float(value), None
+        return _HARD
+    return typed_exact
 
 
 def _few_digits(numeral: str) -> bool:
@@ -168,8 +158,9 @@ def _datetime(lexical: str) -> Typed:
 
 
 _READERS: dict[str, Callable[[str], Typed]] = {
-    **{f"^^<{XSD}{name}>": _derived(name) for name, (kind, _) in READERS.items() if kind is Kind.INTEGER},
-    f"^^<{XSD}integer>": _integer, f"^^<{XSD}decimal>": _decimal, f"^^<{XSD}dateTime>": _datetime,
+    **{f"^^<{XSD}{name}>": _exact(int(kind), read) for name, (kind, read) in READERS.items()
+       if kind in (Kind.INTEGER, Kind.DECIMAL)},
+    f"^^<{XSD}dateTime>": _datetime,
     f"^^<{XSD}double>": lambda lexical: _of_float(_DOUBLE, parse_double(lexical)),
     f"^^<{XSD}float>": lambda lexical: _of_float(_FLOAT, parse_float(lexical)),
 }
