@@ -18,21 +18,20 @@ from xml.parsers import expat
 from engine.functions.context import ExpressionError
 from engine.functions.datetimes import Duration, Moment
 from engine.functions.numeric import decimal_to_single, format_decimal, format_double, format_float, single, to_double
+from engine.functions.regex_matchers import Writer
+from engine.functions.regex_syntax import parse
 from engine.functions.terms import (RDF_LANG_STRING, READERS, Kind, Value, boolean, characters, decode, duration, literal,
                                     moment, number, split, string)
 from engine.ir.terms import RDF, RDFS, XSD, is_language_tag
 
-_START = "A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff" \
-    "\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
-_NEXT = _START + r"\-.0-9\u00b7\u0300-\u036f\u203f\u2040"
-_STRINGS = {name: re.compile(pattern) for name, pattern in {
+_STRINGS = {name: Writer("").compile(parse(pattern)[0]) for name, pattern in {
     "string": r"[\s\S]*",
     "normalizedString": r"[^\t\n\r]*",
     "token": r"(?:[^\t\n\r ]+(?: [^\t\n\r ]+)*)?",
     "language": r"[a-zA-Z]{1,8}(?:-[a-zA-Z0-9]{1,8})*",
-    "Name": f"[:{_START}][:{_NEXT}]*",
-    "NCName": f"[{_START}][{_NEXT}]*",
-    "NMTOKEN": f"[:{_NEXT}]+",
+    "Name": r"\i\c*",
+    "NCName": r"[\i-[:]][\c-[:]]*",
+    "NMTOKEN": r"\c+",
 }.items()}
 _HEX = re.compile("(?:[0-9A-Fa-f]{2})*")
 _BASE64 = re.compile("(?:(?:[A-Za-z0-9+/] ?){4})*(?:[A-Za-z0-9+/] ?[AQgw] ?= ?=|(?:[A-Za-z0-9+/] ?){2}[AEIMQUYcgkosw048] ?=)?")
@@ -146,11 +145,8 @@ def cast(datatype: str, token: str) -> str:
     kind = READERS[datatype][0]
     if Kind.INTEGER <= kind <= Kind.DOUBLE:
         return _to_number(datatype, kind, value)
-    if kind is Kind.BOOLEAN:
-        if value.kind is Kind.BOOLEAN:
-            return boolean(value.value)
-        if value.numeric:
-            return boolean(bool(value.value) and value.value == value.value)
+    if kind is Kind.BOOLEAN and (value.numeric or value.kind is Kind.BOOLEAN):
+        return boolean(bool(value.value) and value.value == value.value)
     if isinstance(value.value, Moment) and kind in (Kind.DATETIME, Kind.DATE, Kind.TIME, Kind.GREGORIAN):
         return _to_moment(datatype, value)
     if value.kind is Kind.DURATION and kind is Kind.DURATION:

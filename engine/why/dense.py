@@ -4,7 +4,7 @@ The rules are applied in rounds, each to what was known before it, so that every
 then proofs are searched for backwards from a point.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,14 @@ from engine.ir.rules import Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, F
 from engine.ir.strata import endless, rounds, strata
 from engine.reference.formulas import Ground, Row, ground, headed, in_quick_order, unify, value_of
 from engine.reference.temporal import DenseTime, Solutions, reached
-from engine.timeline import MIN, Interval, box_minus, common, diamond_minus, instant, intersect, looked_back, reached_from
+from engine.timeline import (MIN, Interval, box_minus, coalesce, common, diamond_minus, instant, intersect, interval, looked_back,
+                             reached_from)
 from engine.why import timed
-from engine.why.held import LAST, Given, Held, Intervals
+from engine.why.index import LAST, Given, Index
 from engine.why.timed import Path, Search, Way, during, step
-from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof, asserted, depth
+from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof, Source, asserted, depth
 
+Intervals = tuple[Interval, ...]
 View = tuple[int | None, int]
 """The Window of the rule that looks, and the round after which something is known."""
 
@@ -42,20 +44,56 @@ class Dense(Search[Moment], DenseTime[View]):
                  derived: Iterable[Given] = ()) -> None:
         """What is `derived` by others is no event, for rules with a Window."""
         super().__init__(rules, budget)
-        self.held = Held(given, derived)
+        self.given: dict[Ground, dict[Interval, tuple[Source, ...]]] = defaultdict(dict)
         self.context = context
+        self._rounds: dict[Ground, list[int]] = {}
+        self._known: dict[Ground, list[Intervals]] = {}
+        self._index = Index()
         self._horizon = Interval(MIN, until)
         self._last = 0
+        listed = list(given)
+        self._events = {(ground(fact.atom, {}), fact.interval) for fact, _ in listed if fact.interval.lo == fact.interval.hi}
+        for fact, source in (*listed, *derived):
+            pieces = self.given[ground(fact.atom, {})]
+            pieces[fact.interval] = tuple(dict.fromkeys((*pieces.get(fact.interval, ()), source)))
+        for atom, pieces in self.given.items():
+            self._know(atom, pieces)
         for layer in strata(self.rules):
             self._close(layer)
 
+    def _know(self, fact: Ground, when: Iterable[Interval]) -> bool:
+        """Know that a fact holds, since the last round, of what is given 0; whether that is new."""
+        before = self._known[fact][-1] if fact in self._known else ()
+        after = tuple(coalesce([*before, *when]))
+        if after == before:
+            return False
+        if fact not in self._known:
+            self._known[fact], self._rounds[fact] = [], []
+            self._index.add(fact)
+        self._known[fact].append(after)
+        self._rounds[fact].append(self._last)
+        return True
+
     def all(self) -> Iterable[Ground]:
         """Everything that holds at some time."""
-        return self.held.all()
+        return self._known
 
-    def during(self, fact: Ground) -> Intervals:
-        """When a fact holds."""
-        return self.held.during(fact)
+    def during(self, fact: Ground, window_ms: int | None = None, by: int = LAST) -> Intervals:
+        """When a fact holds as known after the round `by`; for a rule with a Window each event counts from its instant on so long."""
+        rounds = self._rounds.get(fact, [])
+        place = bisect_right(rounds, by)
+        found = self._known[fact][place - 1] if place else ()
+        return tuple(coalesce([*found, *(seen for _, seen in self._seen(fact, window_ms))])) if window_ms is not None else found
+
+    def _seen(self, fact: Ground, window_ms: int | None) -> Iterator[tuple[Interval, Interval]]:
+        """The events of a fact, each with when a rule with this Window sees it."""
+        if window_ms is None:
+            return
+        for piece in self.given.get(fact, ()):
+            if (fact, piece) in self._events:
+                seen = interval(piece.lo // 2, piece.lo // 2 + window_ms, closed_end=False)
+                assert seen is not None
+                yield piece, seen
 
     final = during
 
@@ -79,7 +117,7 @@ class Dense(Search[Moment], DenseTime[View]):
                 for fact, when in self._derived(rule, row):
                     found[fact] += when
             self._last += 1
-            changed = [fact for fact, when in found.items() if when and self.held.add(fact, when, self._last)]
+            changed = [fact for fact, when in found.items() if when and self._know(fact, when)]
             if not changed:
                 return
 
@@ -100,10 +138,10 @@ class Dense(Search[Moment], DenseTime[View]):
         return solutions
 
     def _atom(self, pattern: Atom, row: Row, view: View) -> Solutions:
-        facts = self.held.facts(pattern, row)
+        facts = self._index.facts(pattern, row)
         self.budget.spend(len(facts))
         return [(extended, when) for fact in facts if (extended := unify(pattern, fact, row)) is not None
-                and (when := self.held.during(fact, *view))]
+                and (when := self.during(fact, *view))]
 
     def _under_not(self, view: View) -> View:
         return view[0], LAST
@@ -111,13 +149,16 @@ class Dense(Search[Moment], DenseTime[View]):
     # --- proofs
 
     def round_of(self, goal: Moment) -> int | None:
-        return self.held.round_of(goal.fact, goal.point, goal.window_ms)
+        if any(goal.point in seen for _, seen in self._seen(goal.fact, goal.window_ms)):
+            return 0
+        known = zip(self._rounds.get(goal.fact, ()), self._known.get(goal.fact, ()))
+        return next((number for number, held in known if any(goal.point in when for when in held)), None)
 
     def leaves(self, goal: Moment) -> Iterator[Proof]:
-        pieces = self.held.given.get(goal.fact, {})
+        pieces = self.given.get(goal.fact, {})
         for piece in sorted((p for p in pieces if goal.point in p), key=lambda p: -p.hi):
             yield from asserted(goal.fact, pieces[piece], piece, goal.point)
-        for piece, seen in self.held.events(goal.fact, goal.window_ms):
+        for piece, seen in self._seen(goal.fact, goal.window_ms):
             if goal.point in seen and goal.point not in piece:
                 leaf = Asserted(goal.fact, pieces[piece], during=piece)
                 yield timed.window(leaf, goal.window_ms or 0, seen)

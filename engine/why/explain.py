@@ -94,30 +94,28 @@ def explain(case: Case, row: Row, most: int = 1, members: int = _MEMBERS) -> Exp
     not in the result. Of the rows of an aggregate `members` are shown. Raises TooMuchError where no proof is found in so many steps,
     or it is too deep to be shown, UnexplainedError for rules with time."""
     used = [case.rules[source.name] for source in case.statement.rules if source.name in case.rules]
+    division = divide(used)
     # A rule that came of several (rdfs7+rdfs9) saves steps to those who need no proof.
-    rules = [rule for rule in dict.fromkeys(rule for rules in used for rule in rules.rules) if len(rule.origin) < 2]
-    if (division := divide(used)).is_timed:
-        rules = [rule for rule in dict.fromkeys(rule for one in division.plain for rule in one.rules) if len(rule.origin) < 2]
-        case = replace(case, statement=replace(case.statement, rule_windows=()))
-    else:
-        case = replace(case, statement=with_rule_windows(case.statement, case.rules))
+    rules = [rule for rule in dict.fromkeys(rule for one in division.plain for rule in one.rules) if len(rule.origin) < 2]
+    case = replace(case, statement=replace(case.statement, rule_windows=()) if division.is_timed
+                   else with_rule_windows(case.statement, case.rules))
     few = lean(rules)
     if len(few) < len(rules) and _monotone(case.statement):
-        found = _search(case, few, used, row, most, members)
+        found = _search(case, few, used, division, row, most, members)
         if found.proofs:
             return found
-    return _search(case, rules, used, row, most, members)
+    return _search(case, rules, used, division, row, most, members)
 
 
-def _search(case: Case, rules: Sequence[Rule], used: Sequence[RuleSet], row: Row, most: int, members: int) -> Explanation:
+def _search(case: Case, rules: Sequence[Rule], used: Sequence[RuleSet], division: Division, row: Row, most: int,
+            members: int) -> Explanation:
     history, budget = History(), Budget(STEPS)
     for event in case.events:
         history.add(event)
     context = Context(case.at_ms, case.query)
-    division = divide(used)
-    held = _staged(case, division, list(used), budget).given() if division.is_timed else None
-    always = stated(division.plain if division.is_timed else used)
-    world = World(case.statement, case.tick, history, case.graphs, rules, always, case.makers, context, budget, held)
+    held = _staged(case, division, used, budget).given() if division.is_timed else None
+    world = World(case.statement, case.tick, history, case.graphs, rules, stated(division.plain), case.makers, context,
+                  budget, held)
     finder = _Finder(world, Tracer(world.dataset, context, budget), members)
     return Explanation(*taken(finder.proofs(_traces(case.statement, finder.tracer, row, context)), most, budget))
 

@@ -18,7 +18,7 @@ from engine.why import timed
 from engine.why.dataset import stated
 from engine.why.dense import Dense
 from engine.why.granular import Granular
-from engine.why.held import Given
+from engine.why.index import Given
 from engine.why.streamed import Instance, Streamed
 from engine.why.trees import STEPS, Asserted, Budget, Proof, Source, Stated, Static, Step, Streamed as OnStream, depth, taken
 
