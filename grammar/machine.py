@@ -91,8 +91,6 @@ class Element:
 
 
 class Machine:
-    """A grammar compiled by a plan."""
-
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._functions: dict[int, Function] = {}

@@ -13,8 +13,6 @@ from grammar.text import Leaf, Node
 
 
 class Queries:
-    """Translates whole queries and sub-queries."""
-
     def __init__(self, names: Names, labels: Labels, patterns: Patterns) -> None:
         self._names, self._labels, self._patterns = names, labels, patterns
         patterns.select = lambda node: self._select(node)[0]

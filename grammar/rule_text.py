@@ -24,11 +24,9 @@ class Report:
         check_text(text, MAX_LENGTH, "a rule document", "rule-syntax")
 
     def span(self, start: int, end: int) -> Span:
-        """The place of these characters."""
         return Span(self.text, start, end)
 
     def of(self, token: Token) -> Span:
-        """The place of a token."""
         return self.span(token.start, token.end)
 
     def error(self, message: str, span: Span, *, code: str = "rule-syntax", note: str | None = None, hint: str | None = None) -> None:
@@ -94,7 +92,6 @@ class TokenReader:
         return self.report.span(start, max(start, self._tokens[self._place - 1].end if self._place else start))
 
     def here(self) -> Span:
-        """The place of the next token."""
         return self.report.of(self.token)
 
     def namespace(self, prefix: str, token: Token, declaration: str) -> str:

@@ -99,7 +99,6 @@ class Names:
                        language.text[1:] if language else None)
 
     def span(self, item: Any) -> Span:
-        """The place of a leaf or node."""
         return self.text.span(item.start, item.end)
 
     def error(self, message: str, start: int, end: int, *, code: str = "query-syntax", note: str | None = None,

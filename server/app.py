@@ -51,7 +51,6 @@ def _check() -> Response | None:
 
 
 def unavailable(engine: Any) -> Problem:
-    """Why an engine that is not ready cannot answer."""
     if engine.state == "stopping":
         return Problem("shutting-down", "The server is shutting down.")
     if engine.state == "failed":

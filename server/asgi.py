@@ -114,7 +114,6 @@ class Application:
             raise head_too_large(most)
 
     def _kind_of(self, scope: Scope) -> Kind:
-        """The kind of work that a request of Flask's is."""
         try:
             endpoint, _ = self.flask.url_map.bind("localhost").match(self._local_path(scope), method=scope["method"])
         except HTTPException:

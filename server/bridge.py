@@ -20,7 +20,6 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -105,7 +104,10 @@ class Bridge:
                 await asyncio.wait_for(self._spool(receive, body, header(scope, "content-length")), self._limits.upload_seconds)
                 kind = await self._kind(scope, body)
                 file.seek(0)
-                return await self.pools[kind].run(partial(self._run, _environ(scope, file, body.size)))
+                environ = _environ(scope, file, body.size)
+                pieces, status, sent = await self.pools[kind].run(
+                    lambda: run_wsgi_app(self._app, environ, buffered=True))
+                return int(status[:3]), as_bytes(sent), [*pieces]
             except asyncio.TimeoutError:
                 raise Problem("bad-request", f"The body did not arrive within {self._limits.upload_seconds:g} s.", status=408,
                               headers={"Connection": "close"}) from None
@@ -144,10 +146,6 @@ class Bridge:
         if max(told, body.size) > limit:
             raise Problem("body-too-large", f"The body has more than {limit} bytes.",
                           extra={"limit": limit, "actual": max(told, body.size)}, headers={"Connection": "close"})
-
-    def _run(self, environ: dict[str, Any]) -> Answer:
-        pieces, status, headers = run_wsgi_app(self._app, environ, buffered=True)
-        return int(status[:3]), as_bytes(headers), [*pieces]
 
 
 def _environ(scope: Scope, body: Any, size: int) -> dict[str, Any]:

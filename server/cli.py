@@ -129,26 +129,24 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _why(given: argparse.Namespace) -> int:
+    from server import offline_why
     from server.offline_programs import is_program
-    from server.offline_why import ask
-    from server.offline_why import misused as program_misused
-    from server.offline_why import prove, prove_fact
 
     if given.url is not None:
         unused = (given.query or given.stream or given.graph or given.rules or given.at is not None or given.fact or given.facts
                   or given.master)
         if unused or given.name is None:
             return _complain("--url goes with --name and --result; the server has the query, its streams and graphs.")
-        return ask(given, sys.stdout)
+        return offline_why.ask(given, sys.stdout)
     if given.query and is_program(given.query[0]):
-        complaint = program_misused(given)
-        return _complain(complaint) if complaint else prove_fact(given, sys.stdout)
+        complaint = offline_why.misused(given)
+        return _complain(complaint) if complaint else offline_why.prove_fact(given, sys.stdout)
     if given.fact is not None or given.facts:
         return _complain(f"--fact and --facts go with a rule program ({', '.join(TIMED_EXTENSIONS)}); of queries --at and --row say "
                          "what is to be proved.")
     if not given.query or given.at is None or given.result is not None:
         return _complain("name the files of the queries and the evaluation time with --at, or a server with --url.")
-    return prove(given, sys.stdout)
+    return offline_why.prove(given, sys.stdout)
 
 
 def _read_by(read: Callable[[str], Value]) -> Callable[[str], Value]:

@@ -75,7 +75,6 @@ class Hub:
         await self._serve(scope, receive, send, media, lambda bell: ManyFeeds(self.exchange, names, options, bell.ring))
 
     async def serve_tail(self, scope: Scope, receive: Receive, send: Send, name: str) -> None:
-        """The live tail of a stream's input."""
         since, limit = parse_tail(_query_string(scope), header(scope, "last-event-id"))
         await self._serve(scope, receive, send, SSE, lambda bell: Tail(self.exchange.engine, self.limits, name, since, limit))
 

@@ -148,7 +148,6 @@ def _items(body: bytes, path: Path) -> list[Item]:
 
 
 def read_background(path: Path) -> list[Triple]:
-    """The triples of a static graph."""
     body = _bytes(path)
     try:
         return read_graph(body, _media(path), FILE_LIMITS, base=path.resolve().as_uri())
@@ -343,5 +342,4 @@ def _cells(answer: ResultEvent, kind: str) -> list[list[str]]:
 
 
 def in_file(problem: Problem, path: Path) -> Problem:
-    """A problem with the file that has it."""
     return Problem(problem.slug, f"{path}: {problem.detail}", problem.status, problem.errors, problem.extra)

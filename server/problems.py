@@ -199,12 +199,10 @@ def from_error(error: BaseException) -> Problem:
 
 
 def head_too_large(most: int) -> Problem:
-    """The head of a request has more than `most` bytes."""
     return Problem("headers-too-large", f"The head of a request may have {most} bytes.", extra={"limit": most})
 
 
 def unknown_parameter(name: str, known: Iterable[str]) -> Problem:
-    """A request has a parameter that is not among those that are known there."""
     return Problem("unknown-parameter", f"There is no parameter {name[:100]!r} here.",
                    extra={"parameter": name[:100], "known": sorted(known)})
 

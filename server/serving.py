@@ -303,8 +303,6 @@ def _log(given: argparse.Namespace) -> None:
 
 
 class _JsonLines(logging.Formatter):
-    """One JSON object a line."""
-
     def format(self, record: logging.LogRecord) -> str:
         entry = {"time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"), "level": record.levelname.lower(), "logger": record.name,
                  "message": record.getMessage()}

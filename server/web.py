@@ -96,7 +96,6 @@ def parameter(name: str, read: Callable[[str], Value], default: Value) -> Value:
 
 
 def best(*offered: str) -> str:
-    """The accepted type among `offered`."""
     return accepted(request.headers.get("Accept"), offered)
 
 

@@ -91,7 +91,6 @@ def wanted(event: ResultEvent, row: int, mode: str) -> dict[str, str]:
 
 
 def rows_of(event: ResultEvent, payload: bytes) -> list[dict[str, str]]:
-    """The rows of a payload, in its order."""
     match event.kind:
         case "graph":
             return [dict(zip("spo", triple)) for triple in triples_in(payload)]

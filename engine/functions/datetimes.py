@@ -189,13 +189,11 @@ def _compare_from(start: tuple[int, int], first: Duration, second: Duration) -> 
 
 
 def add_months(year: int, month: int, months: int) -> tuple[int, int]:
-    """Year and month after so many months."""
     index = year * 12 + month - 1 + months
     return index // 12, index % 12 + 1
 
 
 def days_in_month(year: int, month: int) -> int:
-    """28 to 31."""
     return monthrange(2000 + year % 400, month)[1]
 
 

@@ -24,11 +24,9 @@ class Writer:
         self.ignore_case, self.multi_line, self.dot_all = "i" in flags, "m" in flags, "s" in flags
 
     def compile(self, node: syntax.Node) -> re.Pattern[str]:
-        """The node as a compiled pattern."""
         return re.compile(self.write(node), re.IGNORECASE if self.ignore_case else 0)
 
     def write(self, node: syntax.Node) -> str:
-        """The node as text."""
         match node:
             case syntax.Char(char):
                 return re.escape(char)
@@ -99,7 +97,6 @@ class _Step:
     slot: int = -1
 
     def takes(self, char: str) -> bool:
-        """Whether this step takes the character."""
         return self.memo is not None and self.memo[char]
 
 

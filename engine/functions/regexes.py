@@ -77,7 +77,6 @@ class Regex:
         return Engine(self._tree, self.groups, self._flags)
 
     def matches(self, text: str) -> bool:
-        """Whether any part of the text matches."""
         return self.finder.search(text)
 
     def replace(self, text: str, replacement: str) -> str:
@@ -112,7 +111,6 @@ def _longest(bound: Cost, from_start: bool) -> int:
 
 @lru_cache(maxsize=512)
 def regex(pattern: str, flags: str = "") -> Regex:
-    """The compiled pattern, remembered."""
     return Regex(pattern, flags)
 
 

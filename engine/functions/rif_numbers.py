@@ -122,7 +122,6 @@ def _typed(token: str, form: str) -> Value:
 
 
 def field(name: str, form: str) -> Callable[[str], str]:
-    """A field of a moment."""
     return lambda token: _FIELDS[name](_checked(token, form))
 
 

@@ -53,7 +53,6 @@ def literal(lexical: str, datatype: str | None = None, lang: str | None = None) 
 
 
 def boolean(value: bool) -> str:
-    """The token of an xsd:boolean."""
     return TRUE if value else FALSE
 
 
@@ -70,7 +69,6 @@ def number_of(token: str) -> int | None:
 
 @lru_cache(maxsize=1 << 16)
 def split(token: str) -> Parsed:
-    """Take a canonical token apart."""
     first = token[0]
     if first == "<":
         return Parsed("iri", token[1:-1], "", "")
@@ -169,7 +167,6 @@ _PLAIN_STRING = f"^^<{XSD_STRING}>"
 
 @lru_cache(maxsize=1 << 16)
 def decode(token: str) -> Value:
-    """The kind and value of a canonical token."""
     first = token[0]
     if first == "<":
         return Value(Kind.IRI, token[1:-1])

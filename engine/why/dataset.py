@@ -162,7 +162,6 @@ class World:
 
 
 def stated(rule_sets: Iterable[RuleSet]) -> Iterator[tuple[Ground, Source]]:
-    """The facts of rule sets."""
     return ((ground(fact.atom, {}), Stated(rules.name, fact.atom.span)) for rules in rule_sets for fact in rules.facts)
 
 

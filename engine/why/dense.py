@@ -75,7 +75,6 @@ class Dense(Search[Moment], DenseTime[View]):
         return True
 
     def all(self) -> Iterable[Ground]:
-        """Everything that holds at some time."""
         return self._known
 
     def during(self, fact: Ground, window_ms: int | None = None, by: int = LAST) -> Intervals:

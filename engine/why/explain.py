@@ -132,8 +132,6 @@ def _staged(case: Case, division: Division, used: Sequence[RuleSet], budget: Bud
 
 
 class _Finder:
-    """From matches to proofs."""
-
     def __init__(self, world: World, tracer: Tracer, members: int) -> None:
         self._world, self.tracer, self._members = world, tracer, members
 

@@ -91,13 +91,11 @@ class Granular(Search[Point], Timeline[View]):
         return Interval(granule(first, self.length).lo, granule(last, self.length).hi)
 
     def during(self, fact: Ground) -> tuple[Interval, ...]:
-        """When a fact holds."""
         if any(when == ALWAYS for when in self.given.get(fact, ())):
             return (ALWAYS,)
         return tuple(coalesce(granule(k, self.length) for k in self._known.get(fact, ())))
 
     def all(self) -> Iterable[Ground]:
-        """Everything that holds at some time."""
         return dict.fromkeys((*self._known, *self.given))
 
     def goal(self, fact: Ground, point: int) -> Point:

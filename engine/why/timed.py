@@ -184,7 +184,6 @@ def size(premises: Sequence[Proof]) -> int:
 
 
 def step(operator: Operator, formula: Formula | Head, row: Row, premises: Sequence[Proof], when: Interval, over: Interval) -> Step:
-    """An operator as a step."""
     text = shown(formula, row) if not isinstance(formula, Atom) else operator
     return Step(operator, text, tuple(premises), 1 + depth(premises), size(premises), when, over)
 

@@ -34,7 +34,6 @@ class BodyReader(Reader):
         return self.take(",") is not None
 
     def body(self) -> list[Any]:
-        """The parts of a body."""
         parts = [self.part()]
         while self.separator():
             if len(parts) == MAX_ATOMS:

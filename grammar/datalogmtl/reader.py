@@ -52,7 +52,6 @@ class Reader(BodyReader):
         self._blank: Span | None = None
 
     def clauses(self) -> Iterator[Rule | Fact]:
-        """The rules and facts, in the order of the text."""
         before: int | None = None
         for tokens in self._lines:
             end = tokens[-1].end

@@ -33,7 +33,6 @@ class TimelineReader(BodyReader):
     _start: tuple[int, bool, Span] | None = None
 
     def directive(self, word: str, start: int) -> None:
-        """A line about the timeline."""
         if word == "GRANULARITY":
             self._granularity()
         else:

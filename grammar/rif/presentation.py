@@ -20,8 +20,6 @@ UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
 class Parser(Reader):
-    """Reads a document."""
-
     def document_(self) -> Document:
         """``Document(...)``, up to the end of the text."""
         self.skip_note()

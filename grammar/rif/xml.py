@@ -71,7 +71,6 @@ class Parser:
         return children[0]
 
     def _role(self, element: Element, name: str) -> Element:
-        """The child of this name."""
         found = [child for child in _content(element) if self._known(child) == name]
         if len(found) != 1:
             self._fail(f"<{element.name}> needs one <{name}>, found {len(found)}.", element)

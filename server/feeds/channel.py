@@ -11,27 +11,22 @@ from typing import Any
 from engine.runtime.resources import ResultEvent
 from server.feeds.frames import Frame, full_frames, is_empty, message, result_frames
 from server.feeds.options import Variant
-from server.feeds.whole import Relations
+from server.feeds.whole import READ_AT_ONCE, Relations
 from server.limits import Limits
 
 Listener = Callable[[], None]
 _EPOCH = re.compile(r"q(\d+)c(\d+)")
 # An event is kept as data, and as it is sent.
 _WRITTEN = 2
-_READ_AT_ONCE = 16
 
 
 class Entry:
-    """A logged result with the bytes made of it so far, whose number is `size`; `grown` is told how many more are made. `whole` gives a
-    rule program's result with all that it has told to hold."""
+    """A logged result of a channel with the bytes made of it so far, whose number is `size`."""
 
-    def __init__(self, event: ResultEvent, before: Callable[[], bytes | None], iri: str, cap: int,
-                 grown: Callable[[Entry, int], None] = lambda entry, more: None,
-                 whole: Callable[[ResultEvent], ResultEvent] = lambda event: event) -> None:
-        event.meta.setdefault("graph", f"{iri}/results/{event.id}")
-        self.event = event
+    def __init__(self, event: ResultEvent, channel: Channel) -> None:
+        event.meta.setdefault("graph", f"{channel.iri}/results/{event.id}")
+        self.event, self._channel = event, channel
         self.size = event.size
-        self._before, self._cap, self._grown, self._whole = before, cap, grown, whole
         self._frames: dict[tuple[Variant, bool], list[Frame]] = {}
         self._empty: dict[str, bool] = {}
         self._lock = threading.Lock()
@@ -49,28 +44,31 @@ class Entry:
         with self._lock:
             if (variant, snapshot) in self._frames:
                 return self._frames[variant, snapshot]
-            event = self._seen(variant, snapshot)
-            made = (full_frames(event, event.full, variant, self._cap, snapshot=True) if snapshot
-                    else result_frames(event, self._before() if self._compares(variant) else None, variant, self._cap))
+            event, cap = self._seen(variant, snapshot), self._channel.limits.result_event
+            made = (full_frames(event, event.full, variant, cap, snapshot=True) if snapshot
+                    else result_frames(event, self._before(variant), variant, cap))
             self._frames[variant, snapshot] = made
             if event is not self.event:
                 self._empty[variant.mode] = is_empty(event, variant, None)
-        self._grown(self, _WRITTEN * sum(frame.size for frame in made))
+        self._channel.grow(self, _WRITTEN * sum(frame.size for frame in made))
         return made
 
     def empty(self, variant: Variant) -> bool:
         """Whether there is nothing in it for ``empty=omit``."""
         with self._lock:
             if variant.mode not in self._empty:
-                event = self._seen(variant)
-                self._empty[variant.mode] = is_empty(event, variant, self._before() if self._compares(variant) else None)
+                self._empty[variant.mode] = is_empty(self._seen(variant), variant, self._before(variant))
             return self._empty[variant.mode]
 
     def _seen(self, variant: Variant, snapshot: bool = False) -> ResultEvent:
-        return self._whole(self.event) if self.event.stream is not None and (snapshot or variant.mode == "full") else self.event
+        """The result as it is shown: of a rule program, where all is shown, with all that it has told to hold."""
+        whole = self.event.stream is not None and (snapshot or variant.mode == "full")
+        return self._channel.relations.at(self.event) if whole else self.event
 
-    def _compares(self, variant: Variant) -> bool:
-        return variant.mode == "delta" and not (self.event.added or self.event.removed)
+    def _before(self, variant: Variant) -> bytes | None:
+        """The relation that a difference is taken to; None where none is taken."""
+        compares = variant.mode == "delta" and not (self.event.added or self.event.removed)
+        return self._channel.before(self.event) if compares else None
 
 
 def order(epoch: str | None) -> tuple[int, int]:
@@ -99,13 +97,8 @@ class Channel:
         self.variants: dict[Variant, int] = {}
         self.listeners: set[Listener] = set()
         self._ring: deque[Entry] = deque()
-        self._engine, self._limits = engine, limits
-        self._relations = Relations(lambda: engine.held(name), lambda after: engine.results.read(name, after, _READ_AT_ONCE),
-                                    limits.relations_kept)
-
-    def entry(self, event: ResultEvent) -> Entry:
-        """A result as this channel writes it."""
-        return Entry(event, lambda: self._before(event), self.iri, self._limits.result_event, self._grow, self._relations.at)
+        self._engine, self.limits = engine, limits
+        self.relations = Relations(engine, name, limits.relations_kept)
 
     def misses(self, event: ResultEvent) -> bool:
         """Whether results between the newest that is known and this one were left out."""
@@ -114,7 +107,7 @@ class Channel:
 
     def catch_up(self) -> None:
         """Take from the result log what is newer than the newest that is known."""
-        while events := self._engine.results.read(self.name, self.newest, _READ_AT_ONCE, self._limits.page_bytes):
+        while events := self._engine.results.read(self.name, self.newest, READ_AT_ONCE, self.limits.page_bytes):
             before = self.newest
             if events[0].epoch != self.epoch:
                 return      # the notice of its epoch is yet to come
@@ -134,7 +127,7 @@ class Channel:
 
     def add(self, event: ResultEvent) -> None:
         """Take a new result: write it for those who follow, keep it in the ring."""
-        entry = self.entry(event)
+        entry = Entry(event, self)
         with self.lock:
             variants = list(self.variants)
         for variant in filter(entry.shows, variants):
@@ -159,11 +152,10 @@ class Channel:
             self.progress, self.progress_data = (self.news, message("progress", **data)), data
 
     def add_status(self, data: dict[str, Any]) -> None:
-        """Keep the last changes of state."""
         with self.lock:
             self.news += 1
             self.statuses.append((self.news, message("status", **data)))
-            if len(self.statuses) > self._limits.statuses_kept:
+            if len(self.statuses) > self.limits.statuses_kept:
                 self.statuses_lost = self.statuses.popleft()[0]
 
     def statuses_after(self, seen: int) -> tuple[list[Frame], int]:
@@ -173,7 +165,6 @@ class Channel:
         return gap + [frame for _, frame in news], news[-1][0] if news else seen
 
     def begin(self, epoch: str | None) -> None:
-        """A new generation."""
         with self.lock:
             if newer(epoch, self.epoch):
                 self._begin(epoch)
@@ -207,19 +198,18 @@ class Channel:
             found, size = list[Entry](), 0
             for place in range(skip, min(len(self._ring), skip + limit)):
                 size += self._ring[place].size
-                if found and size > self._limits.page_bytes:
+                if found and size > self.limits.page_bytes:
                     break
                 found.append(self._ring[place])
             return found
 
     def wake(self) -> None:
-        """Tell the feeds that there is news."""
         with self.lock:
             listeners = list(self.listeners)
         for listener in listeners:
             listener()
 
-    def _grow(self, entry: Entry, more: int) -> None:
+    def grow(self, entry: Entry, more: int) -> None:
         """Count what was written of a result; the ring's part of it may push others out."""
         with self.lock:
             entry.size += more
@@ -229,7 +219,7 @@ class Channel:
                 self._trim()
 
     def _trim(self) -> None:
-        limits = self._limits
+        limits = self.limits
         while len(self._ring) > 1 and (len(self._ring) > limits.ring_events or self.size > limits.ring_bytes):
             self.size -= self._ring.popleft().size
 
@@ -237,7 +227,8 @@ class Channel:
         self.epoch, self.newest, self.size = epoch, 0, 0
         self._ring.clear()
 
-    def _before(self, event: ResultEvent) -> bytes | None:
+    def before(self, event: ResultEvent) -> bytes | None:
+        """The relation at the evaluation before; None where that is not of the same generation."""
         with self.lock:
             for entry in reversed(self._ring):
                 if entry.event.seq == event.seq - 1 and entry.event.epoch == event.epoch:

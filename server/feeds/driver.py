@@ -124,7 +124,6 @@ class ManyFeeds(Ending):
         return max(0.0, min(self._due.values()) - now_s) if self._due else None
 
     def progress(self) -> list[Frame]:
-        """The newest progress of each query again."""
         return [named for feed in self._feeds.values() if not feed.done for named in self._named(feed, feed.progress())]
 
     def _named(self, feed: Feed, frames: list[Frame]) -> list[Frame]:
@@ -165,7 +164,6 @@ class Tail(Ending):
         return [message("hello", stream=self.name, iri=self._iri, heartbeatSeconds=self._limits.heartbeat_seconds, serverTime=iso(now_ms))]
 
     def poll(self, now_s: float, blocking: bool) -> list[Frame] | None:
-        """The items since the last look."""
         if self._due is not None and now_s < self._due:
             return []
         if not blocking:

@@ -91,7 +91,6 @@ class Exchange:
             self.worker.join(5)
 
     def close(self) -> None:
-        """Let every feed say goodbye."""
         self.closing = True
         with self._lock:
             channels = list(self._channels.values())
@@ -187,6 +186,5 @@ class Exchange:
 
 
 def too_many(limits: Limits, limit: int, current: int) -> Problem:
-    """Why one more feed is refused."""
     return Problem("quota-subscribers", "Too many clients follow already.", status=503,
                    extra={"limit": limit, "current": current, "retryAfter": limits.retry_when_full_ms // 1000})

@@ -153,7 +153,7 @@ class Feed(Ending):
         event: ResultEvent | None = self._results.latest(self.name)
         if event is None or event.epoch != self._epoch:
             return None
-        return event, self.channel.entry(event).frames(self._variant, snapshot=True)
+        return event, Entry(event, self.channel).frames(self._variant, snapshot=True)
 
     def _resync(self, reason: str, requested: str | None, dropped: int = 0) -> list[Frame]:
         """Continuity is lost: a gap, then a snapshot."""
@@ -170,10 +170,8 @@ class Feed(Ending):
         """The ring does not reach back to the client: read the log, or, for one that was live before and is slow, skip to the newest."""
         dropped = self.channel.newest - self._seq
         if self._is_slow(now_s, dropped):
-            if self._options.disconnect:
-                frames += self.end("slow-consumer", True)
-                return []
-            frames += self._resync("slow-consumer", self._id(self._seq), dropped)
+            frames += (self.end("slow-consumer", True) if self._options.disconnect
+                       else self._resync("slow-consumer", self._id(self._seq), dropped))
             return []
         events = self._results.read(self.name, self._seq, _PAGE, self.limits.page_bytes)
         if events and events[0].epoch != self._epoch:
@@ -182,7 +180,7 @@ class Feed(Ending):
             first = events[0].seq if events else self.channel.newest + 1
             frames += self._resync("retention", self._id(self._seq), first - self._seq - 1)
             return []
-        return [self.channel.entry(event) for event in events]
+        return [Entry(event, self.channel) for event in events]
 
     def _is_slow(self, now_s: float, behind: int) -> bool:
         """Whether a client that was live has come no nearer for `slow_seconds`. Many results at once make none slow."""
@@ -261,7 +259,6 @@ class Feed(Ending):
         return isinstance(ms, int) and ms > until_ms - (self.info.report != "change")
 
     def progress(self) -> list[Frame]:
-        """The newest progress again, for a feed that was silent for long."""
         with self.channel.lock:
             return [self.channel.progress[1]] if self.channel.progress else []
 

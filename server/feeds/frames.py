@@ -93,7 +93,6 @@ class Ending:
     done = False
 
     def end(self, reason: str, reconnect: bool) -> list[Frame]:
-        """The goodbye."""
         self.done = True
         return [bye(reason, reconnect)]
 

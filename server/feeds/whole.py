@@ -6,7 +6,7 @@ what begins and without what ceases, backwards the other way round. So nothing i
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from engine.output import payload
 from engine.runtime.resources import PROGRAM, ResultEvent
 
 _PAGE = 64
+READ_AT_ONCE = 16   # results
 _BINDINGS = b',"results":{"bindings":['
 
 
@@ -52,11 +53,11 @@ class _Place:
 
 
 class Relations:
-    """The relations of one program at its results. `held` gives what it holds now, `read` a page of results after a seq. So many `places`
-    are remembered: of those who follow the program, and of those who read its older results."""
+    """The relations of one program at its results. So many `places` are remembered: of those who follow the program, and of those who read
+    its older results."""
 
-    def __init__(self, held: Callable[[], Held], read: Callable[[int], list[ResultEvent]], places: int) -> None:
-        self._held, self._read, self._most = held, read, places
+    def __init__(self, engine: Any, name: str, places: int) -> None:
+        self._engine, self._name, self._most = engine, name, places
         self._places: list[_Place] = []     # the last one was used last
         self._epoch = ""
         self._rows, self._open_ended = 0, False
@@ -83,7 +84,7 @@ class Relations:
     def _anew(self, event: ResultEvent) -> _Place:
         """From the last result of all to this one."""
         try:
-            held = self._held()
+            held: Held = self._engine.held(self._name)
         except EngineError:     # it was removed
             return _Place(event.seq, Counter(), False)
         if held.epoch != self._epoch:
@@ -109,7 +110,7 @@ class Relations:
 
     def _between(self, after: int, last: int) -> Iterator[ResultEvent]:
         """The results after a seq, up to another."""
-        while after < last and (page := self._read(after)):
+        while after < last and (page := self._engine.results.read(self._name, after, READ_AT_ONCE)):
             for event in page:
                 if event.seq != after + 1 or event.seq > last:
                     return
@@ -127,7 +128,6 @@ def _changes(event: ResultEvent, open_ended: bool) -> tuple[list[bytes], list[by
 
 
 def _counted(table: pa.Table) -> Counter[bytes]:
-    """Rows as bindings."""
     return Counter(map(orjson.dumps, orjson.loads(payload(PROGRAM, table))["results"]["bindings"]))
 
 

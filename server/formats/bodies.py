@@ -118,8 +118,6 @@ def _check_triple_terms(body: bytes, nesting: int) -> None:
 
 
 def _check_xml(body: bytes, nesting: int) -> None:
-    if _DOCTYPE.search(body):
-        raise Problem("rdf-syntax", "RDF/XML with a DOCTYPE or ENTITY declaration is refused.")
     parser, depth = expat.ParserCreate(), 0
 
     def start(*_: object) -> None:
@@ -135,6 +133,8 @@ def _check_xml(body: bytes, nesting: int) -> None:
     def doctype(*_: object) -> None:
         raise Problem("rdf-syntax", "RDF/XML with a DOCTYPE or ENTITY declaration is refused.")
 
+    if _DOCTYPE.search(body):
+        doctype()
     parser.StartElementHandler, parser.EndElementHandler, parser.StartDoctypeDeclHandler = start, end, doctype
     try:
         parser.Parse(body, True)

@@ -131,7 +131,6 @@ def _stamps(graphs: pa.Array, stamps: _Rows, reader: Reader) -> pa.Array | None:
 
 
 def _split(lines: pa.Array, format_: RdfFormat, named: bool) -> _Rows | None:
-    """The terms of each line."""
     numbers = np.arange(len(lines))
     plain = pc.match_substring_regex(lines, _PLAIN)
     inside = pc.match_substring_regex(lines, _NAMED) if named else pa.repeat(False, len(lines))

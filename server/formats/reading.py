@@ -39,7 +39,6 @@ def each_line(body: bytes, reading: Reading, read: Callable[[int, bytes], Value]
 
 
 def read_json_line(line: bytes, limits: Limits) -> list[Quad]:
-    """The quads of a JSON-LD item on a line."""
     if len(line) > limits.item_bytes:
         raise Problem("item-too-large", f"An item may have {limits.item_bytes} bytes.",
                       extra={"limit": limits.item_bytes, "actual": len(line)})

@@ -71,7 +71,6 @@ def graph_members(payload: bytes) -> bytes:
 
 
 def graph_of(triples: Iterable[Triple], media: str) -> bytes:
-    """The triples of a static graph as `media`."""
     text = "".join(f"{s} {p} {o} .\n" for s, p, o in triples).encode()
     return graph(text, media)
 

@@ -90,7 +90,6 @@ def _uploaded(iri: str) -> list[Triple]:
 
 
 def _named() -> str:
-    """The graph that the query string names."""
     if ("graph" in request.args) == ("default" in request.args):
         raise Problem("unknown-parameter", "Name one graph: ?graph=<iri>, or ?default.", extra={"parameter": "graph"})
     if "default" in request.args:

@@ -84,7 +84,6 @@ def home() -> Response:
 
 @route(blueprint, "/static/<path:file>", "GET", starting=True)
 def static(file: str) -> Response:
-    """A file of the console."""
     return _file(file)
 
 
@@ -94,7 +93,6 @@ def icon() -> Response:
 
 
 def console() -> Response:
-    """The console's page."""
     if request.path != "/":
         return Response(status=303, headers={"Location": request.script_root + "/#" + request.path.removesuffix("/results")})
     return _file("index.html")

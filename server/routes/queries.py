@@ -48,7 +48,6 @@ def post() -> Response:
 
 @route(blueprint, "/queries/<name>", "PUT", query=("replace", "force", "since"))
 def put(name: str) -> Response:
-    """Register a query under a name."""
     text, options = statement_text((*STATEMENT_TYPES, FORM))
     if options.pop("name", name) != name:
         raise Problem("name-mismatch", "The name in the body is not the one in the address.")
@@ -116,7 +115,6 @@ def stats(name: str) -> Response:
 
 
 def query_json(info: QueryInfo) -> dict[str, Any]:
-    """The query resource."""
     audience = site().audience
     links = {kind: path("queries", info.name, kind) for kind in ("results", "plan", "stats")}
     return {**info.to_json(), "subscribers": audience.subscribers(info.name) if audience else 0, "links": links}
