@@ -154,15 +154,17 @@ def read_clause(element: ParserElement, text: str, place: int) -> Clause:
         found = next(iter(wrong.values()), None)     # what stands behind a wrong amount is often a part of it
         if found is None:
             raise ClauseError(f"{error.msg}", place + error.loc, 0) from None
-        raise ClauseError(found.message, place + found.place, found.length, found.hint) from None
+        raise _shifted(found, place) from None
     finally:
         _WRONG.reset(token)
     parts = {name: _shifted(value, place) for name, value in results.as_dict().items()}
-    errors = tuple(ClauseError(e.message, place + e.place, e.length, e.hint) for e in wrong.values())
+    errors = tuple(_shifted(error, place) for error in wrong.values())
     return Clause(parts, place + max(leaf.end for leaf in results.as_list()), errors)
 
 
 def _shifted(value: Any, by: int) -> Any:
+    if isinstance(value, ClauseError):
+        return replace(value, place=value.place + by)
     if isinstance(value, (Leaf, Amount)):
         return replace(value, start=value.start + by, end=value.end + by)
     return [_shifted(item, by) for item in value]

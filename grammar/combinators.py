@@ -110,7 +110,7 @@ def composite(inner: Function, name: str) -> Function:
         results: list[Any] = []
         end = inner(run, place, results)
         if end >= 0:
-            end = _trim(run.text, place, end)
+            end = place + len(run.text[place:end].rstrip(" \t\r\n"))
             parts: dict[str, Any] = {}
             for result in results:
                 if type(result) is _Named:
@@ -123,13 +123,6 @@ def composite(inner: Function, name: str) -> Function:
         return end
 
     return parse
-
-
-def _trim(text: str, start: int, end: int) -> int:
-    """`end` without the white space before it."""
-    while end > start and text[end - 1] in " \t\r\n":
-        end -= 1
-    return end
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,8 +7,6 @@ needs seconds for long expressions (22 s for 64 KiB of sums). Compiled here
 - an alternative, option or repetition is tried only where the next character can begin it (SPARQL is nearly LL(1));
 - `Run` keeps the furthest place where a terminal was tried, with all that was tried there: the "expected" of a message;
 - terminals tried are counted and bounded: a count, not a clock, so that the outcome is repeatable.
-
-A compiled function takes a run, an offset and the list of results so far; it returns the offset behind what it read, or -1.
 """
 
 from __future__ import annotations

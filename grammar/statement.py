@@ -202,9 +202,7 @@ class _Assembler:
         return outputs[operators[0].text] if operators else "rstream"
 
     def _name(self, leaf: Leaf) -> str:
-        if leaf.text[0] == "<" or ":" in leaf.text:
-            return self._names.iri(leaf)
-        return leaf.text
+        return self._names.iri(leaf) if leaf.text[0] == "<" or ":" in leaf.text else leaf.text
 
     def _error(self, message: str, place: Leaf | Token, hint: str) -> None:
         self._names.error(message, place.start, place.end, hint=hint)

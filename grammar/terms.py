@@ -175,10 +175,10 @@ class Block:
     def _collection(self, node: Node) -> Term:
         cells = [self._labels.fresh("b") for _ in node.items]
         span = self._names.span(node)
-        for index, item in enumerate(node.items):
-            self.triples.append(TriplePattern(cells[index], _FIRST, self._term(item), span=span))
-            after = cells[index + 1] if index + 1 < len(cells) else _NIL
-            self.triples.append(TriplePattern(cells[index], _REST, after, span=span))
+        following: list[Term] = [*cells[1:], _NIL]
+        for cell, after, item in zip(cells, following, node.items):
+            self.triples.append(TriplePattern(cell, _FIRST, self._term(item), span=span))
+            self.triples.append(TriplePattern(cell, _REST, after, span=span))
         return cells[0]
 
     def _connect(self, subject: Term, path: Path, object_: Term, span: Span) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -102,11 +103,8 @@ def _needless(node: syntax.Node) -> bool:
 
 def _longest(bound: Cost, from_start: bool) -> int:
     """The length of text up to which backtracking is quick enough; -1 for none."""
-    low, high = -1, 1 << 24
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if bound.steps(middle, from_start) <= MOST_STEPS else (low, middle - 1)
-    return low
+    lengths = range((1 << 24) + 1)
+    return bisect_left(lengths, True, key=lambda length: bound.steps(length, from_start) > MOST_STEPS) - 1
 
 
 @lru_cache(maxsize=512)

@@ -7,7 +7,6 @@ then finds the same items, or the error and its place. A test holds the two equa
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -36,17 +35,6 @@ _TRIPLE = rf"(?:{_IRI}|{_BLANK}) {_IRI} (?:{_IRI}|{_BLANK}|{_LITERAL})"
 _PLAIN = rf"^{_TRIPLE} \.\r?\n?$"
 _NAMED = rf"^{_TRIPLE} (?:{_IRI}|{_BLANK}) \.\r?\n?$"
 _TIME = r"^-?[0-9]{1,15}$"
-
-
-@dataclass(slots=True)
-class _Rows:
-    """Rows with the number of their line; `g` is null for the default graph."""
-
-    line: np.typing.NDArray[np.int64]
-    s: pa.Array
-    p: pa.Array
-    o: pa.Array
-    g: pa.Array
 
 
 def read_columns(body: bytes, media: str, reader: Reader) -> pa.Table | None:
@@ -94,20 +82,20 @@ def _timed(lines: pa.Array, reader: Reader, first: int) -> pa.Table | None:
     if rows is None:
         return None
     t = times if reader.timestamp_ms is None else pa.repeat(reader.timestamp_ms, len(times))
-    return _table(rows.line + first, t, rows, times)
+    return _table(rows["line"].to_numpy() + first, t, rows, times)
 
 
 def _quads(lines: pa.Array, reader: Reader) -> pa.Table | None:
     rows = _split(lines, RdfFormat.N_QUADS, named=True)
     if rows is None:
         return None
-    loose = pc.is_null(rows.g)
-    stamps = _select(rows, loose)
-    rows = _select(rows, pc.invert(loose))
+    loose = pc.is_null(rows["g"])
+    stamps, rows = rows.filter(loose), rows.filter(pc.invert(loose))
     predicate = f"<{reader.predicate}>"
-    if not len(rows.g) or pc.any(pc.equal(rows.p, predicate)).as_py() is True or pc.min(pc.equal(stamps.p, predicate)).as_py() is False:
+    if (not rows.num_rows or pc.any(pc.equal(rows["p"], predicate)).as_py() is True
+            or pc.min(pc.equal(stamps["p"], predicate)).as_py() is False):
         return None
-    encoded = rows.g.dictionary_encode()
+    encoded = rows["g"].combine_chunks().dictionary_encode()
     times = _stamps(encoded.dictionary, stamps, reader)
     if times is None:
         return None
@@ -115,22 +103,23 @@ def _quads(lines: pa.Array, reader: Reader) -> pa.Table | None:
     return _table(item, times.take(pa.array(item)), rows)
 
 
-def _stamps(graphs: pa.Array, stamps: _Rows, reader: Reader) -> pa.Array | None:
+def _stamps(graphs: pa.Array, stamps: pa.Table, reader: Reader) -> pa.Array | None:
     """The time stamp of each graph; None where one is missing, doubled, or no dateTime, or is about something else."""
-    place = pc.index_in(stamps.s, graphs)
+    place = pc.index_in(stamps["s"], graphs)
     if place.null_count or len(pc.unique(place)) != len(place):
         return None
     if reader.timestamp_ms is not None:
         return pa.repeat(pa.scalar(reader.timestamp_ms, pa.int64()), len(graphs))
     found: list[int | None] = [None] * len(graphs)
-    for graph, token in zip(place.to_pylist(), stamps.o.to_pylist()):
+    for graph, token in zip(place.to_pylist(), stamps["o"].to_pylist()):
         stamp = found[graph] = stamp_ms(token)
         if stamp is None or not is_moment(stamp):
             return None
     return None if reader.event_time and None in found else pa.array(found, pa.int64())
 
 
-def _split(lines: pa.Array, format_: RdfFormat, named: bool) -> _Rows | None:
+def _split(lines: pa.Array, format_: RdfFormat, named: bool) -> pa.Table | None:
+    """The terms of each line with its number, column `line`; `g` is null for the default graph."""
     numbers = np.arange(len(lines))
     plain = pc.match_substring_regex(lines, _PLAIN)
     inside = pc.match_substring_regex(lines, _NAMED) if named else pa.repeat(False, len(lines))
@@ -144,19 +133,17 @@ def _split(lines: pa.Array, format_: RdfFormat, named: bool) -> _Rows | None:
         if len(found) != len(odd):
             return None
         columns = [pa.array(column, pa.large_string()) for column in zip(*((*triple, graph) for graph, triple in found))]
-        parts.append(_Rows(numbers[rest.to_numpy(zero_copy_only=False)], *columns))
-    parts = [part for part in parts if len(part.line)]
-    if len(parts) == 1:
-        return parts[0]
-    merged = _Rows(np.concatenate([part.line for part in parts] or [numbers]),
-                   *(pa.concat_arrays([getattr(part, name) for part in parts]) for name in "spog"))
-    if np.all(np.diff(merged.line) > 0):
-        return merged
-    order = np.argsort(merged.line, kind="stable")
-    return _Rows(merged.line[order], *(getattr(merged, name).take(pa.array(order)) for name in "spog"))
+        parts.append(_rows(numbers, rest, *columns))
+    merged = pa.concat_tables([part for part in parts if part.num_rows]).combine_chunks()
+    line = merged["line"].to_numpy()
+    return merged if np.all(np.diff(line) > 0) else merged.take(pa.array(np.argsort(line, kind="stable")))
 
 
-def _cut(lines: pa.Array, numbers: np.typing.NDArray[np.int64], mask: pa.Array, named: bool) -> _Rows:
+def _rows(numbers: np.typing.NDArray[np.int64], mask: pa.Array, *terms: pa.Array) -> pa.Table:
+    return pa.table([numbers[mask.to_numpy(zero_copy_only=False)], *terms], ["line", *"spog"])
+
+
+def _cut(lines: pa.Array, numbers: np.typing.NDArray[np.int64], mask: pa.Array, named: bool) -> pa.Table:
     """Cut lines that match at their spaces; only a literal holds further ones, and it stands in the middle."""
     lines = lines if mask.true_count == len(mask) else lines.filter(mask)
     head = pc.split_pattern(lines, " ", max_splits=2).flatten()
@@ -165,12 +152,12 @@ def _cut(lines: pa.Array, numbers: np.typing.NDArray[np.int64], mask: pa.Array, 
     width = 3 if named else 2
     o = tail.take(_every(tail, 0, width))
     g = tail.take(_every(tail, 1, width)) if named else pa.nulls(len(o), pa.large_string())
-    return _Rows(numbers[mask.to_numpy(zero_copy_only=False)], s, p, o, g)
+    return _rows(numbers, mask, s, p, o, g)
 
 
-def _table(item: np.typing.NDArray[np.int64], t: pa.Array, rows: _Rows, scope: pa.Array | None = None) -> pa.Table:
+def _table(item: np.typing.NDArray[np.int64], t: pa.Array, rows: pa.Table, scope: pa.Array | None = None) -> pa.Table:
     table = pa.table({"item": item.astype(np.int32), "t": t.cast(pa.int64()),
-                      **{name: getattr(rows, name).cast(pa.string()) for name in "gspo"}, **({} if scope is None else {"scope": scope})})
+                      **{name: rows[name].cast(pa.string()) for name in "gspo"}, **({} if scope is None else {"scope": scope})})
     return table if np.all(np.diff(item) >= 0) else table.take(pa.array(np.argsort(item, kind="stable")))
 
 
@@ -181,10 +168,6 @@ def _within_caps(table: pa.Table, reader: Reader) -> bool:
     triples, sizes = (np.ones(1), size) if one_each(item) else (np.bincount(item), np.bincount(item, size))
     return bool(triples.max(initial=0) <= limits.item_triples and sizes.max(initial=0) <= limits.item_bytes
                 and (pc.max(pc.binary_length(table["o"])).as_py() or 0) <= limits.literal)
-
-
-def _select(rows: _Rows, mask: pa.Array) -> _Rows:
-    return _Rows(rows.line[mask.to_numpy(zero_copy_only=False)], *(getattr(rows, name).filter(mask) for name in "spog"))
 
 
 def _every(flat: pa.Array, start: int, width: int = 2) -> pa.Array:
