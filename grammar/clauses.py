@@ -15,8 +15,8 @@ from pyparsing import CaselessKeyword, Literal, MatchFirst, Opt, ParseBaseExcept
 from grammar.durations import SPELT_OUT, UNITS, DurationError, instant, milliseconds
 from grammar.text import IRI_REFERENCE, PREFIXED_NAME, Leaf
 
-RESERVED = frozenset("""AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM
-                     FROM WHERE""".split())
+FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))
+RESERVED = FORMS.union("AS COMPUTE COMPUTED REPORT START PREFIX BASE RSTREAM ISTREAM DSTREAM FROM WHERE".split())
 
 
 @dataclass(eq=False)

@@ -10,12 +10,11 @@ from pyparsing import ParserElement
 
 from engine.ir.spans import Diagnostic
 from engine.ir.statement import OWN_WINDOW
-from grammar.clauses import REGISTER, SOURCE, STREAM_PATTERN, Clause, ClauseError, read_clause
+from grammar.clauses import FORMS, REGISTER, SOURCE, STREAM_PATTERN, Clause, ClauseError, read_clause
 from grammar.hints import clause_diagnostic
 from grammar.text import Leaf, Text, Token
 
 MAX_SOURCES = 200
-FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))
 OPERATORS = frozenset(("RSTREAM", "ISTREAM", "DSTREAM"))
 _ANY_GRAPH = "GRAPH ?_ "      # stands for STREAM <s> with a window that could not be read
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")

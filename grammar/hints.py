@@ -6,10 +6,9 @@ from difflib import get_close_matches
 
 from engine.ir.spans import Diagnostic
 from grammar.body import beginnings
-from grammar.clauses import ClauseError
+from grammar.clauses import FORMS, ClauseError
 from grammar.text import Text, Token
 
-_FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))
 _UPDATES = frozenset("INSERT DELETE LOAD CLEAR DROP CREATE ADD MOVE COPY WITH".split())
 _MODIFIERS = frozenset(("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET"))
 _OURS = ("REGISTER", "FROM", "USING", "WINDOW", "STREAM", "RSTREAM", "ISTREAM", "DSTREAM", "WHERE", *_MODIFIERS)
@@ -64,7 +63,7 @@ def body_diagnostic(text: Text, tokens: tuple[Token, ...], place: int, expected:
     """The message about a text that SPARQL's grammar does not take: it came to `place`, where it tried `expected`."""
     index = _index_at(tokens, place)
     wanted = set(expected)
-    if _FORMS <= wanted and not any(token.word == "REGISTER" for token in tokens):
+    if FORMS <= wanted and not any(token.word == "REGISTER" for token in tokens):
         wanted.add("REGISTER")
     if index == len(tokens):
         end = tokens[-1].end if tokens else 0
@@ -73,7 +72,7 @@ def body_diagnostic(text: Text, tokens: tuple[Token, ...], place: int, expected:
         return text.error(f"The text ends too early: expected {listed(wanted)}.", end, end, hint=hint)
     token = tokens[index]
     message = f"Expected {listed(wanted)}, found '{token.shown}'."
-    hint = _RULES if _FORMS <= wanted and any(arrow in text.written for arrow in _ARROWS) else _body_hint(tokens, index, wanted)
+    hint = _RULES if FORMS <= wanted and any(arrow in text.written for arrow in _ARROWS) else _body_hint(tokens, index, wanted)
     return _limit(text, tokens, index, wanted) or text.error(message, token.start, token.end, hint=hint)
 
 
@@ -142,12 +141,12 @@ def _limit(text: Text, tokens: tuple[Token, ...], index: int, expected: set[str]
     """What is no mistake in SPARQL, or in another of its versions, and not taken here."""
     token = tokens[index]
     follows = text.decoded[token.end:token.end + 1]
-    if token.word in _UPDATES and _FORMS <= expected:
+    if token.word in _UPDATES and FORMS <= expected:
         return text.error(f"{token.word} is SPARQL Update, which this server does not take.", token.start, token.end,
                           code="update-not-supported", hint="push to a stream, or replace a graph")
     if token.text == ";" and index + 1 == len(tokens) and "the end of the text" in expected:
         return text.error("Expected the end of the text, found ';'.", token.start, token.end, hint="no ';' behind a query")
-    if "the end of the text" in expected and (token.word in _FORMS | {"REGISTER", "PREFIX", "BASE"} or token.text == ";"):
+    if "the end of the text" in expected and (token.word in FORMS | {"REGISTER", "PREFIX", "BASE"} or token.text == ";"):
         return text.error("One text holds one query.", token.start, token.end, code="two-queries", hint="register each query on its own")
     if token.text == "<" and follows == "<":
         return text.error("Triple terms of RDF 1.2 are not supported.", token.start, token.end + 1,

@@ -74,7 +74,6 @@ def told(work: Callable[Given, None]) -> Callable[Given, int]:
 
 @told
 def run(given: argparse.Namespace, out: TextIO) -> None:
-    """Replay, or explain; the exit status."""
     files = Files.of(given)
     streams = None if given.explain else files.streams()
     for name, warning in warnings(files.queries, files.graphs, files.rules, files.rule_sets, streams):

@@ -54,7 +54,6 @@ def misused(given: argparse.Namespace) -> str | None:
 
 @told
 def run_program(given: argparse.Namespace, out: TextIO) -> None:
-    """Run a program, or explain it; the exit status."""
     program, unit_ms, known = read_program(given)
     names = None if given.derived is None else _wanted(given.derived, program)
     if given.explain:

@@ -55,7 +55,6 @@ def _show(found: dict[str, Any], as_text: Callable[[dict[str, Any]], str], given
 
 
 def ask(given: argparse.Namespace, out: TextIO) -> int:
-    """Ask a server; the exit status."""
     query = f"{given.url.rstrip('/')}/queries/{quote(given.name, safe='')}"
     try:
         found = given.result or _last(query)
@@ -106,7 +105,6 @@ def misused(given: argparse.Namespace) -> str | None:
 
 @told
 def prove_fact(given: argparse.Namespace, out: TextIO) -> None:
-    """Prove a fact of a program; the exit status."""
     program, unit_ms, known = read_program(given)
     wanted = parse_facts(given.fact, unit_ms, known)
     if len(wanted) != 1:

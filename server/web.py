@@ -113,7 +113,6 @@ def body_type(supported: Sequence[str], default: str | None = None) -> str:
 
 
 def body(limit: int, limit_decompressed: int | None = None) -> bytes:
-    """The body, decompressed, within its caps."""
     length = request.content_length
     if length is not None and length > limit:
         raise Problem("body-too-large", f"The body has more than {limit} bytes.", extra={"limit": limit, "actual": length})

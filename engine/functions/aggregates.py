@@ -31,25 +31,17 @@ def _sum(tokens: list[str]) -> str:
     return total
 
 
-def _avg(tokens: list[str]) -> str:
-    return arithmetic.divide(_sum(tokens), integer(len(tokens))) if tokens else integer(0)
-
-
 def _max(tokens: list[str]) -> str | None:
     highest = max(map(order_key, tokens), default=None)
     return min((token for token in tokens if order_key(token) == highest), default=None)
 
 
-def _group_concat(tokens: list[str], separator: str) -> str:
-    return string(separator.join(map(characters, sorted(tokens))))
-
-
 _AGGREGATES: dict[str, Callable[[list[str], str], str | None]] = {
     "COUNT": lambda tokens, _: integer(len(tokens)),
     "SUM": lambda tokens, _: _sum(tokens),
-    "AVG": lambda tokens, _: _avg(tokens),
+    "AVG": lambda tokens, _: arithmetic.divide(_sum(tokens), integer(len(tokens))) if tokens else integer(0),
     "MIN": lambda tokens, _: min(tokens, key=lambda token: (order_key(token), token), default=None),
     "MAX": lambda tokens, _: _max(tokens),
     "SAMPLE": lambda tokens, _: min(tokens, default=None),
-    "GROUP_CONCAT": _group_concat,
+    "GROUP_CONCAT": lambda tokens, separator: string(separator.join(map(characters, sorted(tokens)))),
 }

@@ -71,18 +71,17 @@ _DATED = ("dateTime", "date", "time")
 def add(first: Value, second: Value) -> str:
     """``first + second``, one of them a duration. Raises ExpressionError."""
     if isinstance(first.value, Duration) and isinstance(second.value, Duration):
-        return _sum(first, second, 1)
+        return _sum(first, second)
     if isinstance(first.value, Duration):
         first, second = second, first
-    return _moved(first, second, 1)
+    return _moved(first, second)
 
 
 def subtract(first: Value, second: Value) -> str:
     """``first - second`` of two moments of one type, two durations, or a moment and a duration. Raises ExpressionError."""
-    if isinstance(first.value, Duration) and isinstance(second.value, Duration):
-        return _sum(first, second, -1)
     if isinstance(second.value, Duration):
-        return _moved(first, second, -1)
+        months, seconds = second.value
+        return add(first, second._replace(value=Duration(-months, EXACT.minus(seconds))))
     one, two = first.value, second.value
     if isinstance(one, Moment) and isinstance(two, Moment) and first.datatype == second.datatype and first.datatype in _DATED:
         if (one.zone is None) == (two.zone is None):
@@ -109,21 +108,20 @@ def divide(first: Value, second: Value) -> str:
     return _scaled(first, second, operator.truediv)
 
 
-def _sum(first: Value, second: Value, sign: int) -> str:
-    months = first.value.months + sign * second.value.months
-    seconds = EXACT.add(first.value.seconds, second.value.seconds if sign > 0 else EXACT.minus(second.value.seconds))
+def _sum(first: Value, second: Value) -> str:
+    months = first.value.months + second.value.months
+    seconds = EXACT.add(first.value.seconds, second.value.seconds)
     if months * seconds < 0:
         raise ExpressionError("a duration has one sign")
     form = first.datatype if first.datatype == second.datatype else "duration"
     return duration(form, Duration(months, seconds))
 
 
-def _moved(start: Value, distance: Value, sign: int) -> str:
-    """A moment plus or minus a duration: first the months, the day kept within its month, then the seconds."""
+def _moved(start: Value, distance: Value) -> str:
+    """A moment plus a duration: first the months, the day kept within its month, then the seconds."""
     if not isinstance(start.value, Moment) or start.datatype not in _DATED or not isinstance(distance.value, Duration):
         raise ExpressionError("cannot be added")
-    value, months = start.value, sign * distance.value.months
-    seconds = distance.value.seconds if sign > 0 else EXACT.minus(distance.value.seconds)
+    value, (months, seconds) = start.value, distance.value
     if start.datatype == "time":
         if months:
             raise ExpressionError("a time cannot move by months")

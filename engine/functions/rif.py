@@ -15,15 +15,12 @@ def _are_xml(first: str, second: str) -> bool:
     return is_a(first, "XMLLiteral") and is_a(second, "XMLLiteral")
 
 
-def _not_identical(first: str, second: str) -> bool:
-    return is_literal(first) and is_literal(second) and not identical(first, second)
-
-
 _TABLES: dict[str, dict[str, Callable[..., str | bool]]] = {
     FUNC: {**rif_numbers.FUNCTIONS, **rif_strings.FUNCTIONS},
     PRED: {
         **{f"is-literal-{'not-' * negated}{name}": guard(name, negated) for name in DATATYPES for negated in (False, True)},
-        "literal-not-identical": _not_identical,
+        "literal-not-identical": lambda first, second: (is_literal(first) and is_literal(second)
+                                                        and not identical(first, second)),
         "XMLLiteral-equal": lambda first, second: _are_xml(first, second) and identical(first, second),
         "XMLLiteral-not-equal": lambda first, second: _are_xml(first, second) and not identical(first, second),
         **rif_numbers.PREDICATES, **rif_strings.PREDICATES},

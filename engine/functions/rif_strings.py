@@ -5,7 +5,7 @@ Places in a list count from 0, negative ones from the end (-1 is the last member
 by value (`rif_values.identical`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import quote
 
 from engine.functions import arithmetic, strings
@@ -49,13 +49,9 @@ def substring(source: str, start: str, length: str | None = None) -> str:
     return strings.substr(string(text(source)), from_one, *(() if length is None else (length,)))
 
 
-def iri_to_uri(token: str) -> str:
-    return string(quote(text(token), safe=_URI, errors="surrogatepass"))
-
-
-def escape_html_uri(token: str) -> str:
-    """fn:escape-html-uri: what is not printable ASCII is percent-encoded."""
-    return string(quote(text(token), safe=_PRINTABLE, errors="surrogatepass"))
+def _escaped(kept: str) -> Callable[[str], str]:
+    """fn:iri-to-uri or fn:escape-html-uri: all other characters are percent-encoded."""
+    return lambda token: string(quote(text(token), safe=kept, errors="surrogatepass"))
 
 
 def iri_string(iri: str, characters: str) -> bool:
@@ -146,17 +142,16 @@ def contains(token: str, member: str) -> bool:
     return any(identical(found, member) for found in members(token))
 
 
+def _all_members(*tokens: str) -> Iterator[str]:
+    return (member for token in tokens for member in members(token))
+
+
 def _distinct(found: Iterable[str]) -> str:
     """The list without the later ones of equal members."""
     first: dict[str, str] = {}
     for member in found:
         first.setdefault(value(member), member)
     return lists.write(first.values())
-
-
-def union(*tokens: str) -> str:
-    """func:union: the distinct members of all lists."""
-    return _distinct(member for token in tokens for member in members(token))
 
 
 def _chosen(first: str, second: str, wanted: bool) -> str:
@@ -167,7 +162,8 @@ def _chosen(first: str, second: str, wanted: bool) -> str:
 FUNCTIONS: dict[str, Callable[..., str | bool]] = {
     "compare": compare, "concat": concat, "string-join": string_join, "substring": substring,
     "string-length": of_strings(strings.strlen), "upper-case": of_strings(strings.ucase), "lower-case": of_strings(strings.lcase),
-    "encode-for-uri": of_strings(strings.encode_for_uri), "iri-to-uri": iri_to_uri, "escape-html-uri": escape_html_uri,
+    "encode-for-uri": of_strings(strings.encode_for_uri), "iri-to-uri": _escaped(_URI),
+    "escape-html-uri": _escaped(_PRINTABLE),
     "substring-before": of_strings(strings.strbefore), "substring-after": of_strings(strings.strafter),
     "replace": of_strings(strings.replace),
     "PlainLiteral-from-string-lang": plain_from, "string-from-PlainLiteral": lambda token: string(plain(token)[0]),
@@ -175,9 +171,10 @@ FUNCTIONS: dict[str, Callable[..., str | bool]] = {
     "PlainLiteral-length": lambda token: integer(len(plain(token)[0])),
     "make-list": lambda *tokens: lists.write(tokens), "count": lambda token: integer(len(members(token))), "get": get,
     "sublist": sublist, "append": lambda token, *more: lists.write((*members(token), *more)),
-    "concatenate": lambda *tokens: lists.write(member for token in tokens for member in members(token)),
+    "concatenate": lambda *tokens: lists.write(_all_members(*tokens)),
     "insert-before": insert_before, "remove": remove, "reverse": lambda token: lists.write(members(token)[::-1]),
-    "index-of": index_of, "union": union, "distinct-values": lambda token: _distinct(members(token)),
+    "index-of": index_of, "union": lambda *tokens: _distinct(_all_members(*tokens)),
+    "distinct-values": lambda token: _distinct(members(token)),
     "intersect": lambda first, second: _chosen(first, second, True), "except": lambda first, second: _chosen(first, second, False),
 }
 PREDICATES: dict[str, Callable[..., str | bool]] = {

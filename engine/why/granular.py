@@ -87,7 +87,6 @@ class Granular(Search[Point], Timeline[View]):
         return True
 
     def granules(self, first: int, last: int) -> Interval:
-        """The points of some granules."""
         return Interval(granule(first, self.length).lo, granule(last, self.length).hi)
 
     def during(self, fact: Ground) -> tuple[Interval, ...]:

@@ -137,7 +137,6 @@ def _leaf(one: Instance, when: Interval, sources: tuple[Source, ...]) -> Proof:
 
 
 def fact_of(program: Program, row: Row) -> Ground:
-    """The fact that a row of a program's answer is."""
     if "atom" not in row:
         return TRIPLE, (row["s"], row["p"], row["o"])
     names = [v.name for v in program.variables if v.name in row and v.name not in ("atom", "from", "until")]

@@ -118,12 +118,10 @@ class Staged:
 
     def _as_written(self, proof: Proof) -> Proof:
         """A tree in which built-in rules are those of their set, and not those that were made for a schema."""
-        if isinstance(proof, Step):
-            return replace(proof, premises=tuple(map(self._as_written, proof.premises)))
-        if not isinstance(proof, Derived):
+        if not isinstance(proof, (Step, Derived)):
             return proof
         premises = tuple(map(self._as_written, proof.premises))
-        if (origin := self._origins.get(proof.rule)) is not None:
+        if isinstance(proof, Derived) and (origin := self._origins.get(proof.rule)) is not None:
             return self._with_schema(proof, premises, origin)
         return replace(proof, premises=premises)
 

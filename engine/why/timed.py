@@ -16,7 +16,7 @@ from engine.ir.rules import Assign, Atom, Falsum, Formula, Head, Rule, Table, re
 from engine.ir.substitution import mapped
 from engine.reference.formulas import Ground, Row, headed, shapes, unify
 from engine.reference.solutions import bound, expression
-from engine.timeline import ALWAYS, Interval, intersect
+from engine.timeline import ALWAYS, MAX, MIN, Interval
 from engine.why.trees import MOST_DEEP, Asserted, Budget, Lazy, Operator, Proof, Step, TooMuchError, choices, depth, shortest
 
 MOST_NODES = 10_000
@@ -167,12 +167,8 @@ def during(proof: Proof) -> Interval:
 
 def meeting(premises: Sequence[Proof]) -> Interval:
     """When all premises hold; there is such a point where they were found for one."""
-    found = ALWAYS
-    for premise in premises:
-        both = intersect(found, during(premise))
-        assert both is not None, "the premises have no point in common"
-        found = both
-    return found
+    return Interval(max((during(one).lo for one in premises), default=MIN),
+                    min((during(one).hi for one in premises), default=MAX))
 
 
 def size(premises: Sequence[Proof]) -> int:

@@ -144,7 +144,6 @@ class Clause:
 
     @property
     def name(self) -> str:
-        """What a person knows it by."""
         return f"The rule for {self.head.atom.predicate} (line {self.span.line})"
 
     @property

@@ -39,7 +39,6 @@ class Element:
 
     @property
     def text(self) -> str:
-        """The text between the children, joined."""
         return "".join(self.pieces)
 
 

@@ -148,11 +148,10 @@ def statement_text(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
 
 def _form_text(text: str) -> str:
     """What plain ``curl -d`` or ``--data-urlencode`` sends: the statement itself, as typed or percent-encoded."""
-    first = text.lstrip()[:8].upper()
-    if first in ("REGISTER",) or text.lstrip()[:6].upper() == "PREFIX":
+    if text.lstrip().upper().startswith(("REGISTER", "PREFIX")):
         return text if any(c in text for c in " \n{") else unquote_plus(text)
     decoded = unquote_plus(text)
-    if decoded.lstrip()[:8].upper() == "REGISTER":
+    if decoded.lstrip().upper().startswith("REGISTER"):
         return decoded
     raise Problem("unsupported-media-type", "A form body must be a statement that begins with REGISTER; else send another type.",
                   extra={"supported": list(STATEMENT_TYPES)}, headers={"Accept": ", ".join(STATEMENT_TYPES)})
