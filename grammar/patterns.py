@@ -42,7 +42,6 @@ class Expressions:
         return Exists(pattern, node.name == "Builtin_NOTEXISTS", span=self._names.span(node))
 
     def _binary(self, node: Node) -> Expression:
-        operator = node.parts["operator"]
         chain = [node]      # a chain of operators leans to the left; read it without recursion
         while isinstance(chain[-1].parts["left"], Node) and chain[-1].parts["left"].name == "Binary":
             chain.append(chain[-1].parts["left"])

@@ -12,14 +12,14 @@ from typing import Any, TextIO
 from urllib.parse import quote, urlencode
 
 from engine.ir.printer_facts import print_facts
-from engine.ir.rules import TRIPLE, Atom, Fact, RuleSet
+from engine.ir.rules import TRIPLE, Fact, RuleSet
 from engine.ir.strata import Unending
 from engine.ir.terms import Constant
-from engine.records import Triple
+from engine.reference.formulas import as_fact, point_of
 from engine.runtime.batch import Executor
 from engine.runtime.place import Place, executor_at
 from engine.runtime.replay import recorded_evidence, with_rules
-from engine.timeline import ALWAYS, MAX, MIN, Interval, instant
+from engine.timeline import ALWAYS, MAX, MIN, Interval
 from engine.why.index import Given
 from engine.why.programs import Proved, explain_fact
 from engine.why.trees import Filed, Static, Streamed, TooMuchError
@@ -111,9 +111,9 @@ def prove_fact(given: argparse.Namespace, out: TextIO) -> None:
         raise ValueError(f"--fact names {len(wanted)} facts, not one.")
     facts: list[Given] = [(fact, Filed(file.name)) for file in given.facts
                           for fact in read_facts(file, unit_ms, known, bool(program.granularity_ms))]
-    facts += [(_fact(triple, Interval(instant(t_ms), instant(t_ms))), Streamed(iri, (t_ms,)))
+    facts += [(as_fact((TRIPLE, triple), point_of(t_ms)), Streamed(iri, (t_ms,)))
               for iri, triple, t_ms in streamed_triples(given.stream, program)]
-    facts += [(_fact(triple, ALWAYS), Static(iri)) for iri, triple in static_triples(given.graph, program)]
+    facts += [(as_fact((TRIPLE, triple), ALWAYS), Static(iri)) for iri, triple in static_triples(given.graph, program)]
     found = explained_fact(program, facts, wanted[0], "@" in given.fact, given.max)
     _show(found, program_as_text, given, out)
 
@@ -151,7 +151,3 @@ def _granules(when: Interval, length: int) -> Interval:
     """All points of the granules that an interval meets."""
     return Interval(when.lo if when.lo == MIN else when.lo // length * length,
                     when.hi if when.hi == MAX else when.hi // length * length + length - 1)
-
-
-def _fact(triple: Triple, when: Interval) -> Fact:
-    return Fact(Atom(TRIPLE, tuple(map(Constant, triple))), when)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 from engine.functions import arithmetic, dates
 from engine.functions.compare import compare_values
@@ -78,12 +79,6 @@ def integer_modulo(first: str, second: str) -> str:
     return modulo(first, second)
 
 
-def compared(name: str) -> Callable[[str, str], bool]:
-    """A comparison of numbers (a key of HOLDS)."""
-    holds = HOLDS[name]
-    return lambda first, second: compare_values(numeric_value(first), numeric_value(second)) in holds
-
-
 def truth(token: str) -> bool:
     """The value of a boolean argument. Raises ExpressionError."""
     found = decode(token)
@@ -149,10 +144,10 @@ def _timed(apply: Callable[[Value, Value], str], first: str, second: str | None)
     return calculate
 
 
-def _compared(form: str, name: str) -> Callable[[str, str], bool]:
-    """A comparison of two arguments of one type."""
+def _compared(read: Callable[[str], Value], name: str) -> Callable[[str, str], bool]:
+    """A comparison (a key of HOLDS) of two arguments of the type that is read."""
     def holds(first: str, second: str) -> bool:
-        one, two = _typed(first, form), _typed(second, form)
+        one, two = read(first), read(second)
         if isinstance(one.value, Duration) and name in ("equal", "not-equal"):
             return (one.value == two.value) is (name == "equal")
         return compare_values(one, two) in HOLDS[name]
@@ -184,12 +179,12 @@ FUNCTIONS: dict[str, Callable[..., str | bool]] = {
     **_time_functions(),
 }
 PREDICATES: dict[str, Callable[..., bool]] = {
-    **{f"numeric-{name}": compared(name) for name in HOLDS},
+    **{f"numeric-{name}": _compared(numeric_value, name) for name in HOLDS},
     "boolean-equal": lambda first, second: truth(first) == truth(second),
     "boolean-less-than": lambda first, second: truth(first) < truth(second),
     "boolean-greater-than": lambda first, second: truth(first) > truth(second),
-    **{f"{form}-{name}": _compared(form, name) for form in _OF for name in HOLDS},
-    **{f"duration-{name}": _compared("", name) for name in ("equal", "not-equal")},
-    **{f"{form}Duration-{name}": _compared(form, name) for form in ("dayTime", "yearMonth") for name in HOLDS
-       if name not in ("equal", "not-equal")},
+    **{f"{form}-{name}": _compared(partial(_typed, form=form), name) for form in _OF for name in HOLDS},
+    **{f"duration-{name}": _compared(partial(_typed, form=""), name) for name in ("equal", "not-equal")},
+    **{f"{form}Duration-{name}": _compared(partial(_typed, form=form), name) for form in ("dayTime", "yearMonth")
+       for name in HOLDS if name not in ("equal", "not-equal")},
 }

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from enum import IntEnum
 from functools import lru_cache, partial
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 from engine.functions import datetimes, numeric
@@ -125,9 +126,9 @@ class Value(NamedTuple):
         return _INTEGER <= self.kind <= _DOUBLE
 
 
-_INTEGER_RANGES: dict[str, tuple[int | None, int | None]] = {
-    "integer": (None, None), "nonPositiveInteger": (None, 0), "negativeInteger": (None, -1), "nonNegativeInteger": (0, None),
-    "positiveInteger": (1, None), "long": (-2 ** 63, 2 ** 63 - 1), "int": (-2 ** 31, 2 ** 31 - 1),
+_INTEGER_RANGES: dict[str, tuple[float, float]] = {
+    "integer": (-inf, inf), "nonPositiveInteger": (-inf, 0), "negativeInteger": (-inf, -1), "nonNegativeInteger": (0, inf),
+    "positiveInteger": (1, inf), "long": (-2 ** 63, 2 ** 63 - 1), "int": (-2 ** 31, 2 ** 31 - 1),
     "short": (-2 ** 15, 2 ** 15 - 1), "byte": (-128, 127), "unsignedLong": (0, 2 ** 64 - 1), "unsignedInt": (0, 2 ** 32 - 1),
     "unsignedShort": (0, 2 ** 16 - 1), "unsignedByte": (0, 255),
 }
@@ -139,9 +140,7 @@ def _integer_reader(name: str) -> Callable[[str], int | None]:
 
     def read(lexical: str) -> int | None:
         value = numeric.parse_integer(lexical)
-        if value is None or (least is not None and value < least) or (most is not None and value > most):
-            return None
-        return value
+        return value if value is not None and least <= value <= most else None
     return read
 
 
@@ -236,8 +235,7 @@ def text_of(token: str) -> tuple[str, str]:
     if value.kind is Kind.STRING:
         return value.value, ""
     if value.kind is Kind.LANG:
-        text, tag = value.value
-        return text, tag
+        return value.value[0], value.value[1]
     raise ExpressionError("not a string")
 
 
@@ -246,8 +244,7 @@ def simple_text(token: str) -> str:
     value = decode(token)
     if value.kind is not Kind.STRING:
         raise ExpressionError("not a simple string")
-    text: str = value.value
-    return text
+    return str(value.value)
 
 
 def promote(first: Value, second: Value) -> tuple[Kind, Any, Any]:

@@ -87,8 +87,8 @@ class World:
         on_change = statement.on_change
         pairs = {source: window_events(source, tick, history, statement, on_change) for source in statement.streams}
         self._views = {source: self._view(source, tick, history) for source in statement.rule_windows}
-        self._background = self._static(source for source in statement.graphs if not source.named)
-        self._reasoning = self._static(statement.reasoning_graphs)
+        self._background = static(graphs, (source for source in statement.graphs if not source.named))
+        self._reasoning = static(graphs, statement.reasoning_graphs)
         self.shown: dict[Name, ShownGraph] = {}
         default = [found for source, found in pairs.items() if source.name is None]
         self._show((), [self._streamed(source, found) for source, found in pairs.items() if source.name is None], default)
@@ -98,7 +98,7 @@ class World:
 
     def _named(self, source: GraphSource) -> Graph:
         name = ("graph", f"<{source.iri}>")
-        self._show(name, [self._static([source])], [])
+        self._show(name, [static(self._graphs, [source])], [])
         return self.shown[name]
 
     def _window(self, source: StreamSource, pairs: Pairs) -> Content:
@@ -149,10 +149,6 @@ class World:
         pairs = window_events(source, tick, history, self._statement, self._statement.on_change)
         return RuleView(window.range_ms, self._streamed(source, pairs), Interval(instant(end - window.range_ms), instant(end) - 1))
 
-    def _static(self, sources: Iterable[GraphSource]) -> Given:
-        return _merged([{(TRIPLE, triple): (Static(source.iri),) for triple in self._graphs.get(source.iri, EMPTY).triples}
-                        for source in sources])
-
     def _streamed(self, source: StreamSource, pairs: Pairs) -> Given:
         times: dict[Triple, set[int]] = defaultdict(set)
         for event, triple in pairs:
@@ -163,6 +159,12 @@ class World:
 
 def stated(rule_sets: Iterable[RuleSet]) -> Iterator[tuple[Ground, Source]]:
     return ((ground(fact.atom, {}), Stated(rules.name, fact.atom.span)) for rules in rule_sets for fact in rules.facts)
+
+
+def static(graphs: Mapping[str, Graph], sources: Iterable[GraphSource]) -> Given:
+    """The triples of static graphs."""
+    return _merged({(TRIPLE, triple): (Static(source.iri),) for triple in graphs.get(source.iri, EMPTY).triples}
+                   for source in sources)
 
 
 def lean(rules: Sequence[Rule]) -> list[Rule]:

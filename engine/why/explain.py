@@ -15,7 +15,7 @@ from engine.functions.context import row_key
 from engine.functions.expressions import Context
 from engine.ir.expressions import exists_in
 from engine.ir.patterns import Extend, Filter, Group, LeftJoin, Minus, Pattern, Slice, TriplePattern, children
-from engine.ir.rules import TRIPLE, Rule, RuleSet
+from engine.ir.rules import Rule, RuleSet
 from engine.ir.stages import Division, divide
 from engine.ir.statement import Ask, Construct, Describe, Select, Statement
 from engine.ir.terms import Constant
@@ -24,13 +24,12 @@ from engine.records import Event, Triple
 from engine.reference.algebra import bind
 from engine.reference.content import History
 from engine.reference.dataset import Graph
-from engine.reference.formulas import Ground
 from engine.reference.solutions import Row
 from engine.reference.sparql import concise_bounded_description, instances
-from engine.why.dataset import World, lean, stated
+from engine.why.dataset import World, lean, stated, static
 from engine.why.matches import Chosen, Gathered, Name, Needs, Support, Trace, Tracer
 from engine.why.staged import Staged
-from engine.why.trees import STEPS, Absent, Budget, Holds, Lazy, Proof, Source, Static, choices, depth, shortest, taken
+from engine.why.trees import STEPS, Absent, Budget, Holds, Lazy, Proof, choices, depth, shortest, taken
 
 _MATCHES_SORTED = 1_000
 _MEMBERS = 10
@@ -117,18 +116,17 @@ def _search(case: Case, rules: Sequence[Rule], used: Sequence[RuleSet], division
     world = World(case.statement, case.tick, history, case.graphs, rules, stated(division.plain), case.makers, context,
                   budget, held)
     finder = _Finder(world, Tracer(world.dataset, context, budget), members)
-    return Explanation(*taken(finder.proofs(_traces(case.statement, finder.tracer, row, context)), most, budget))
+    traces = _traces(case.statement, finder.tracer, world.shown, row, context)
+    return Explanation(*taken(finder.proofs(traces), most, budget))
 
 
 def _staged(case: Case, division: Division, used: Sequence[RuleSet], budget: Budget) -> Staged:
     statement = case.statement
     reads = {source.stream for source in statement.streams}
-    static: dict[Ground, tuple[Source, ...]] = {}
-    for iri in dict.fromkeys(g.iri for g in (*statement.graphs, *statement.reasoning_graphs) if not g.named):
-        for triple in case.graphs[iri].triples if iri in case.graphs else ():
-            static[TRIPLE, triple] = (*static.get((TRIPLE, triple), ()), Static(iri))
-    return Staged(division, used, [event for event in case.events if event.stream in reads], case.makers, static, case.tick,
-                  statement.on_change, budget, case.cut_ms)
+    graphs = (source for source in (*statement.graphs, *statement.reasoning_graphs) if not source.named)
+    events = [event for event in case.events if event.stream in reads]
+    return Staged(division, used, events, case.makers, static(case.graphs, graphs), case.tick, statement.on_change, budget,
+                  case.cut_ms)
 
 
 class _Finder:
@@ -166,7 +164,7 @@ class _Finder:
 
 # --- the forms of queries
 
-def _traces(statement: Statement, tracer: Tracer, row: Row, context: Context) -> Iterator[Trace]:
+def _traces(statement: Statement, tracer: Tracer, shown: Mapping[Name, Graph], row: Row, context: Context) -> Iterator[Trace]:
     """The matches by which a query's result has a row."""
     query = statement.query
     match query:
@@ -177,7 +175,7 @@ def _traces(statement: Statement, tracer: Tracer, row: Row, context: Context) ->
         case Construct(template=template, pattern=pattern):
             return _constructed(template, pattern, tracer, (row["s"], row["p"], row["o"]), context)
         case Describe():
-            return _described(query, tracer, (row["s"], row["p"], row["o"]))
+            return _described(query, tracer, shown, (row["s"], row["p"], row["o"]))
     raise UnexplainedError("What a rule program gives is not explained.")
 
 
@@ -196,11 +194,10 @@ def _constructed(template: Sequence[TriplePattern], pattern: Pattern, tracer: Tr
                 yield trace
 
 
-def _described(query: Describe, tracer: Tracer, wanted: Triple) -> Iterator[Trace]:
+def _described(query: Describe, tracer: Tracer, shown: Mapping[Name, Graph], wanted: Triple) -> Iterator[Trace]:
     """The triple itself, for each resource that was asked for in whose description it is."""
-    dataset = tracer.dataset
-    everything = Graph(triple for graph in dataset.graphs() for triple in graph.triples)
-    there = next((name for name, graph in _graphs(tracer) if wanted in graph.triples), None)
+    everything = Graph(triple for graph in tracer.dataset.graphs() for triple in graph.triples)
+    there = next((name for name, graph in shown.items() if wanted in graph.triples), None)
     if there is None:
         return
     described: dict[str, bool] = {}
@@ -214,13 +211,6 @@ def _described(query: Describe, tracer: Tracer, wanted: Triple) -> Iterator[Trac
                 described[resource] = wanted in concise_bounded_description(everything, {resource})
             if described[resource]:
                 yield Trace(trace.row, (Needs(wanted, there), Holds(f"it describes {resource}"), *trace.supports))
-
-
-def _graphs(tracer: Tracer) -> Iterator[tuple[Name, Graph]]:
-    dataset = tracer.dataset
-    yield (), dataset.default
-    yield from ((("graph", name), graph) for name, graph in dataset.named.items())
-    yield from ((("window", name), content.graph) for name, content in dataset.windows.items())
 
 
 def _monotone(statement: Statement) -> bool:

@@ -228,9 +228,8 @@ def choices(premises: Sequence[Lazy[Node]]) -> Iterator[tuple[Node, ...]]:
 def shortest(ways: Iterable[tuple[int, Iterator[Node]]]) -> Iterator[Node]:
     """The trees of several ways, the shortest first; each way gives its own in that order, none with a depth below the bound before it.
     What was begun goes before what was not, so that one tree is there before all others of its depth have been made."""
-    waiting: list[tuple[int, int, int, Node | None, Iterator[Node]]] = []
-    for number, (bound, trees) in enumerate(ways):
-        waiting.append((bound, 1, number, None, trees))
+    waiting: list[tuple[int, int, int, Node | None, Iterator[Node]]] = [
+        (bound, 1, number, None, trees) for number, (bound, trees) in enumerate(ways)]
     heapq.heapify(waiting)
     while waiting:
         _, _, number, tree, more = heapq.heappop(waiting)

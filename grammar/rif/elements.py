@@ -106,9 +106,7 @@ class _Builder(ContentHandler):
 
     def endElementNS(self, name: tuple[str | None, str], qname: str | None) -> None:
         element = self._open.pop()
-        start = self.place(self._at.getLineNumber(), self._at.getColumnNumber())
-        closing = self.report.text.find(">", start) + 1
-        element.span = self.report.span(element.span.start, max(element.span.end, closing))
+        element.span = self.report.span(element.span.start, max(element.span.end, self._span().end))
 
     def characters(self, content: str) -> None:
         self._count(len(content))
