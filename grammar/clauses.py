@@ -16,7 +16,8 @@ from grammar.durations import SPELT_OUT, UNITS, DurationError, instant, millisec
 from grammar.text import IRI_REFERENCE, PREFIXED_NAME, Leaf
 
 FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))
-RESERVED = FORMS.union("AS COMPUTE COMPUTED REPORT START PREFIX BASE RSTREAM ISTREAM DSTREAM FROM WHERE".split())
+RESERVED = FORMS.union("""AS COMPUTE COMPUTED REPORT START PREFIX BASE RSTREAM ISTREAM DSTREAM
+                       FROM WHERE""".split())
 
 
 @dataclass(eq=False)

@@ -115,8 +115,7 @@ class Bridge:
                 self.spooled -= body.size
 
     async def _kind(self, scope: Scope, body: _Body) -> Kind:
-        """The kind of work. Large bodies of what would be quick, or change the catalogue, are bulk, also those that are large once they are
-        decompressed."""
+        """The kind of work. What is large, or will be once it is decompressed, is bulk."""
         kind, limit = self._kind_of(scope), self._limits.large_upload
         if kind not in ("quick", "catalogue"):      # has few threads, whatever is sent
             return kind

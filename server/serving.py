@@ -249,7 +249,6 @@ class Process:
         self._stopping = False
 
     def start(self) -> None:
-        """Start the engine, and the demo once it runs."""
         self._engine.subscribe(self._notice)
         try:
             self._engine.start()

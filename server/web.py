@@ -64,7 +64,6 @@ class Site:
 
 
 def site() -> Site:
-    """The site of the running request."""
     return cast(Site, current_app.extensions["thalweg"])
 
 

@@ -15,7 +15,8 @@ Operation = Callable[[Any, Any], Any]
 OfOne = Callable[[Any], Any]
 
 
-def _of_two(plain: Operation, exact: Operation, dated: Callable[[Value, Value], str]) -> Callable[[str, str], str]:
+def _of_two(plain: Operation, exact: Operation,
+            dated: Callable[[Value, Value], str]) -> Callable[[str, str], str]:
     """An operator by what it is on integers and floats, on decimals, and on dates and durations."""
     def calculate(first: str, second: str) -> str:
         left, right = decode(first), decode(second)
@@ -67,7 +68,7 @@ def _same(value: Any) -> Any:
 
 
 def _whole(rounding: Callable[[Any], int]) -> Callable[[str], str]:
-    """CEIL or FLOOR. The sign of a float is kept: -0.0 is the ceiling of what lies between -1 and 0."""
+    """CEIL or FLOOR. The sign of a float is kept: the ceiling of -0.5 is -0.0."""
     def of_float(value: float) -> float:
         return math.copysign(float(rounding(value)), value) if math.isfinite(value) else value
     return _of_one(_same, lambda value: Decimal(rounding(value)), of_float)

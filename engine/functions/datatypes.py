@@ -20,8 +20,8 @@ from engine.functions.datetimes import Duration, Moment
 from engine.functions.numeric import decimal_to_single, format_decimal, format_double, format_float, single, to_double
 from engine.functions.regex_matchers import Writer
 from engine.functions.regex_syntax import parse
-from engine.functions.terms import (RDF_LANG_STRING, READERS, Kind, Value, boolean, characters, decode, duration, literal,
-                                    moment, number, split, string)
+from engine.functions.terms import (RDF_LANG_STRING, READERS, Kind, Value, boolean, characters,
+                                    decode, duration, literal, moment, number, split, string)
 from engine.ir.terms import RDF, RDFS, XSD, is_language_tag
 
 _STRINGS = {name: Writer("").compile(parse(pattern)[0]) for name, pattern in {

@@ -118,7 +118,7 @@ def _sum(first: Value, second: Value) -> str:
 
 
 def _moved(start: Value, distance: Value) -> str:
-    """A moment plus a duration: first the months, the day kept within its month, then the seconds."""
+    """A moment plus a duration: first the months, the day kept within its month, then seconds."""
     if not isinstance(start.value, Moment) or start.datatype not in _DATED or not isinstance(distance.value, Duration):
         raise ExpressionError("cannot be added")
     value, (months, seconds) = start.value, distance.value

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from engine.functions import arithmetic, compare, datatypes, dates, rif, strings
 from engine.functions.context import Context, ExpressionError, Function
 from engine.functions.datatypes import CASTS
-from engine.functions.terms import (RDF_LANG_STRING, Kind, Parsed, blank, boolean, characters, decode, iri, literal,
-                                    number, simple_text, split, string)
+from engine.functions.terms import (RDF_LANG_STRING, Kind, Parsed, blank, boolean, characters,
+                                    decode, iri, literal, number, simple_text, split, string)
 from engine.ir.terms import is_language_tag, resolve
 
 _NOT_IN_IRIS = re.compile("[\x00-\x20<>\"{}|^`\\\\]")

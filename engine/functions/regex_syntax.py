@@ -13,8 +13,6 @@ from engine.functions.context import ExpressionError
 
 @dataclass(frozen=True, slots=True)
 class Char:
-    """One given character."""
-
     char: str
 
 

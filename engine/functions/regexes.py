@@ -104,7 +104,7 @@ def _needless(node: syntax.Node) -> bool:
 def _longest(bound: Cost, from_start: bool) -> int:
     """The length of text up to which backtracking is quick enough; -1 for none."""
     lengths = range((1 << 24) + 1)
-    return bisect_left(lengths, True, key=lambda length: bound.steps(length, from_start) > MOST_STEPS) - 1
+    return bisect_left(lengths, True, key=lambda n: bound.steps(n, from_start) > MOST_STEPS) - 1
 
 
 @lru_cache(maxsize=512)

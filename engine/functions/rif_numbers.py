@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 
 from engine.functions import arithmetic, dates
 from engine.functions.compare import compare_values
@@ -144,10 +143,11 @@ def _timed(apply: Callable[[Value, Value], str], first: str, second: str | None)
     return calculate
 
 
-def _compared(read: Callable[[str], Value], name: str) -> Callable[[str, str], bool]:
-    """A comparison (a key of HOLDS) of two arguments of the type that is read."""
-    def holds(first: str, second: str) -> bool:
-        one, two = read(first), read(second)
+def _compared(form: str | None, name: str) -> Callable[[str, str], bool]:
+    """A comparison (a key of HOLDS) of two arguments of one type; None is a number."""
+    def holds(*tokens: str) -> bool:
+        one, two = (numeric_value(token) if form is None else _typed(token, form)
+                    for token in tokens)
         if isinstance(one.value, Duration) and name in ("equal", "not-equal"):
             return (one.value == two.value) is (name == "equal")
         return compare_values(one, two) in HOLDS[name]
@@ -179,12 +179,12 @@ FUNCTIONS: dict[str, Callable[..., str | bool]] = {
     **_time_functions(),
 }
 PREDICATES: dict[str, Callable[..., bool]] = {
-    **{f"numeric-{name}": _compared(numeric_value, name) for name in HOLDS},
+    **{f"numeric-{name}": _compared(None, name) for name in HOLDS},
     "boolean-equal": lambda first, second: truth(first) == truth(second),
     "boolean-less-than": lambda first, second: truth(first) < truth(second),
     "boolean-greater-than": lambda first, second: truth(first) > truth(second),
-    **{f"{form}-{name}": _compared(partial(_typed, form=form), name) for form in _OF for name in HOLDS},
-    **{f"duration-{name}": _compared(partial(_typed, form=""), name) for name in ("equal", "not-equal")},
-    **{f"{form}Duration-{name}": _compared(partial(_typed, form=form), name) for form in ("dayTime", "yearMonth")
+    **{f"{form}-{name}": _compared(form, name) for form in _OF for name in HOLDS},
+    **{f"duration-{name}": _compared("", name) for name in ("equal", "not-equal")},
+    **{f"{form}Duration-{name}": _compared(form, name) for form in ("dayTime", "yearMonth")
        for name in HOLDS if name not in ("equal", "not-equal")},
 }

@@ -56,7 +56,8 @@ def _tested(test: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
     return holds
 
 
-strstarts, strends, contains = _tested(str.startswith), _tested(str.endswith), _tested(operator.contains)
+strstarts, strends = _tested(str.startswith), _tested(str.endswith)
+contains = _tested(operator.contains)
 
 
 def strbefore(text: str, mark: str) -> str:

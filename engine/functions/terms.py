@@ -214,7 +214,7 @@ def duration(form: str, value: datetimes.Duration) -> str:
 
 
 def characters(token: str) -> str:
-    """The characters of an IRI or a literal of any type. Raises ExpressionError for a blank node."""
+    """The characters of an IRI or a literal. Raises ExpressionError for a blank node."""
     parsed = split(token)
     if parsed.kind == "blank":
         raise ExpressionError("a blank node has no string")

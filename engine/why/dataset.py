@@ -87,7 +87,7 @@ class World:
         on_change = statement.on_change
         pairs = {source: window_events(source, tick, history, statement, on_change) for source in statement.streams}
         self._views = {source: self._view(source, tick, history) for source in statement.rule_windows}
-        self._background = static(graphs, (source for source in statement.graphs if not source.named))
+        self._background = static(graphs, (g for g in statement.graphs if not g.named))
         self._reasoning = static(graphs, statement.reasoning_graphs)
         self.shown: dict[Name, ShownGraph] = {}
         default = [found for source, found in pairs.items() if source.name is None]
@@ -163,8 +163,8 @@ def stated(rule_sets: Iterable[RuleSet]) -> Iterator[tuple[Ground, Source]]:
 
 def static(graphs: Mapping[str, Graph], sources: Iterable[GraphSource]) -> Given:
     """The triples of static graphs."""
-    return _merged({(TRIPLE, triple): (Static(source.iri),) for triple in graphs.get(source.iri, EMPTY).triples}
-                   for source in sources)
+    return _merged({(TRIPLE, triple): (Static(source.iri),)
+                    for triple in graphs.get(source.iri, EMPTY).triples} for source in sources)
 
 
 def lean(rules: Sequence[Rule]) -> list[Rule]:

@@ -15,12 +15,13 @@ from engine.ir.rules import Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, F
 from engine.ir.strata import endless, rounds, strata
 from engine.reference.formulas import Ground, Row, ground, headed, in_quick_order, unify, value_of
 from engine.reference.temporal import DenseTime, Solutions, reached
-from engine.timeline import (MIN, Interval, box_minus, coalesce, common, diamond_minus, instant, intersect, interval, looked_back,
-                             reached_from)
+from engine.timeline import (MIN, Interval, box_minus, coalesce, common, diamond_minus, instant,
+                             intersect, interval, looked_back, reached_from)
 from engine.why import timed
 from engine.why.index import LAST, Given, Index
 from engine.why.timed import Path, Search, Way, during, step
-from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof, Source, asserted, depth
+from engine.why.trees import (Absent, Asserted, Budget, Derived, Holds, Proof, Source, asserted,
+                              depth)
 
 Intervals = tuple[Interval, ...]
 View = tuple[int | None, int]
@@ -151,7 +152,8 @@ class Dense(Search[Moment], DenseTime[View]):
         if any(goal.point in seen for _, seen in self._seen(goal.fact, goal.window_ms)):
             return 0
         known = zip(self._rounds.get(goal.fact, ()), self._known.get(goal.fact, ()))
-        return next((number for number, held in known if any(goal.point in when for when in held)), None)
+        return next((number for number, held in known
+                     if any(goal.point in when for when in held)), None)
 
     def leaves(self, goal: Moment) -> Iterator[Proof]:
         pieces = self.given.get(goal.fact, {})

@@ -98,23 +98,23 @@ def explain(case: Case, row: Row, most: int = 1, members: int = _MEMBERS) -> Exp
     rules = [rule for rule in dict.fromkeys(rule for one in division.plain for rule in one.rules) if len(rule.origin) < 2]
     case = replace(case, statement=replace(case.statement, rule_windows=()) if division.is_timed
                    else with_rule_windows(case.statement, case.rules))
-    few = lean(rules)
-    if len(few) < len(rules) and _monotone(case.statement):
+    few, query = lean(rules), case.statement.query
+    if len(few) < len(rules) and not isinstance(query, Describe) and _only_adds(query.pattern):
         found = _search(case, few, used, division, row, most, members)
         if found.proofs:
             return found
     return _search(case, rules, used, division, row, most, members)
 
 
-def _search(case: Case, rules: Sequence[Rule], used: Sequence[RuleSet], division: Division, row: Row, most: int,
-            members: int) -> Explanation:
+def _search(case: Case, rules: Sequence[Rule], used: Sequence[RuleSet], division: Division,
+            row: Row, most: int, members: int) -> Explanation:
     history, budget = History(), Budget(STEPS)
     for event in case.events:
         history.add(event)
     context = Context(case.at_ms, case.query)
     held = _staged(case, division, used, budget).given() if division.is_timed else None
-    world = World(case.statement, case.tick, history, case.graphs, rules, stated(division.plain), case.makers, context,
-                  budget, held)
+    world = World(case.statement, case.tick, history, case.graphs, rules, stated(division.plain),
+                  case.makers, context, budget, held)
     finder = _Finder(world, Tracer(world.dataset, context, budget), members)
     traces = _traces(case.statement, finder.tracer, world.shown, row, context)
     return Explanation(*taken(finder.proofs(traces), most, budget))
@@ -123,10 +123,10 @@ def _search(case: Case, rules: Sequence[Rule], used: Sequence[RuleSet], division
 def _staged(case: Case, division: Division, used: Sequence[RuleSet], budget: Budget) -> Staged:
     statement = case.statement
     reads = {source.stream for source in statement.streams}
-    graphs = (source for source in (*statement.graphs, *statement.reasoning_graphs) if not source.named)
+    graphs = (g for g in (*statement.graphs, *statement.reasoning_graphs) if not g.named)
     events = [event for event in case.events if event.stream in reads]
-    return Staged(division, used, events, case.makers, static(case.graphs, graphs), case.tick, statement.on_change, budget,
-                  case.cut_ms)
+    return Staged(division, used, events, case.makers, static(case.graphs, graphs), case.tick,
+                  statement.on_change, budget, case.cut_ms)
 
 
 class _Finder:
@@ -164,7 +164,8 @@ class _Finder:
 
 # --- the forms of queries
 
-def _traces(statement: Statement, tracer: Tracer, shown: Mapping[Name, Graph], row: Row, context: Context) -> Iterator[Trace]:
+def _traces(statement: Statement, tracer: Tracer, shown: Mapping[Name, Graph], row: Row,
+            context: Context) -> Iterator[Trace]:
     """The matches by which a query's result has a row."""
     query = statement.query
     match query:
@@ -194,7 +195,8 @@ def _constructed(template: Sequence[TriplePattern], pattern: Pattern, tracer: Tr
                 yield trace
 
 
-def _described(query: Describe, tracer: Tracer, shown: Mapping[Name, Graph], wanted: Triple) -> Iterator[Trace]:
+def _described(query: Describe, tracer: Tracer, shown: Mapping[Name, Graph],
+               wanted: Triple) -> Iterator[Trace]:
     """The triple itself, for each resource that was asked for in whose description it is."""
     everything = Graph(triple for graph in tracer.dataset.graphs() for triple in graph.triples)
     there = next((name for name, graph in shown.items() if wanted in graph.triples), None)
@@ -213,12 +215,8 @@ def _described(query: Describe, tracer: Tracer, shown: Mapping[Name, Graph], wan
                 yield Trace(trace.row, (Needs(wanted, there), Holds(f"it describes {resource}"), *trace.supports))
 
 
-def _monotone(statement: Statement) -> bool:
-    """Whether more triples never mean fewer solutions, so that a proof from some of them is one."""
-    return not isinstance(statement.query, Describe) and _only_adds(statement.query.pattern)
-
-
 def _only_adds(pattern: Pattern) -> bool:
+    """Whether more triples never mean fewer solutions, so that a proof from some of them is one."""
     match pattern:
         case Minus() | LeftJoin() | Group() | Slice():
             return False

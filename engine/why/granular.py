@@ -90,7 +90,7 @@ class Granular(Search[Point], Timeline[View]):
         return Interval(granule(first, self.length).lo, granule(last, self.length).hi)
 
     def during(self, fact: Ground) -> tuple[Interval, ...]:
-        if any(when == ALWAYS for when in self.given.get(fact, ())):
+        if ALWAYS in self.given.get(fact, ()):
             return (ALWAYS,)
         return tuple(coalesce(granule(k, self.length) for k in self._known.get(fact, ())))
 
@@ -113,7 +113,7 @@ class Granular(Search[Point], Timeline[View]):
 
     def final(self, fact: Ground) -> tuple[Interval, ...]:
         """When a fact holds, as known in each granule itself; what always does, from the first one on."""
-        if any(when == ALWAYS for when in self.given.get(fact, ())):
+        if ALWAYS in self.given.get(fact, ()):
             return (Interval(granule(self.start, self.length).lo, MAX),)
         return tuple(coalesce(granule(k, self.length) for k, (now, _) in self._known.get(fact, {}).items() if now <= k))
 
@@ -167,7 +167,7 @@ class Granular(Search[Point], Timeline[View]):
         return goal.fact, goal.k
 
     def round_of(self, goal: Point) -> int | None:
-        if any(when == ALWAYS for when in self.given.get(goal.fact, ())):
+        if ALWAYS in self.given.get(goal.fact, ()):
             return 0
         now, number = self._known.get(goal.fact, {}).get(goal.k, (goal.by + 1, 0))
         return number if now <= goal.by else None

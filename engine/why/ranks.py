@@ -60,7 +60,7 @@ class Ranked:
         self._spend = spend
         self.rank: dict[Ground, int] = dict.fromkeys(given, 0)
         self._context = context
-        self._sizes: dict[Key, int] = defaultdict(int)
+        self._relations: set[Key] = set()
         self._index = Index()
         self._note(self.rank)
         self._rounds = 0
@@ -143,19 +143,16 @@ class Ranked:
 
     def _any(self, atom: Atom) -> bool:
         """Whether there is any fact of an atom's predicate and property."""
-        return self._sizes.get(_relation(atom.predicate, [t.token if isinstance(t, Constant) else "" for t in atom.terms]), 0) > 0
+        link = atom.terms[1] if atom.predicate == TRIPLE else None
+        return (atom.predicate, link.token if isinstance(link, Constant) else "") in self._relations
 
     def _note(self, facts: Iterable[Ground]) -> None:
         for fact in facts:
             predicate, terms = fact
             self._index.add(fact)
-            self._sizes[predicate, ""] += 1
+            self._relations.add((predicate, ""))
             if predicate == TRIPLE:
-                self._sizes[predicate, terms[1]] += 1
-
-
-def _relation(predicate: str, tokens: Sequence[str]) -> Key:
-    return predicate, tokens[1] if predicate == TRIPLE else ""
+                self._relations.add((predicate, terms[1]))
 
 
 def _grouped(facts: Iterable[Ground]) -> dict[Key, list[Ground]]:

@@ -29,8 +29,6 @@ Scope = Mapping[str, Variable]
 
 
 class Translator:
-    """Translates one clause."""
-
     def __init__(self, report: Report) -> None:
         self.report = report
         self._places: dict[Variable, Span] = {}     # where each stands first

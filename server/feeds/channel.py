@@ -57,11 +57,12 @@ class Entry:
         """Whether there is nothing in it for ``empty=omit``."""
         with self._lock:
             if variant.mode not in self._empty:
-                self._empty[variant.mode] = is_empty(self._seen(variant), variant, self._before(variant))
+                event = self._seen(variant)
+                self._empty[variant.mode] = is_empty(event, variant, self._before(variant))
             return self._empty[variant.mode]
 
     def _seen(self, variant: Variant, snapshot: bool = False) -> ResultEvent:
-        """The result as it is shown: of a rule program, where all is shown, with all that it has told to hold."""
+        """The result as it is shown: where that is asked for, with all that a program has told."""
         whole = self.event.stream is not None and (snapshot or variant.mode == "full")
         return self._channel.relations.at(self.event) if whole else self.event
 

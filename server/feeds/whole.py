@@ -53,8 +53,8 @@ class _Place:
 
 
 class Relations:
-    """The relations of one program at its results. So many `places` are remembered: of those who follow the program, and of those who read
-    its older results."""
+    """The relations of one program at its results. So many `places` are remembered: of those who
+    follow the program, and of those who read its older results."""
 
     def __init__(self, engine: Any, name: str, places: int) -> None:
         self._engine, self._name, self._most = engine, name, places
