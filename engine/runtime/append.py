@@ -197,12 +197,8 @@ class Appender:
 
     def change(self, kind: Kind, name: str, payload: dict[str, Any]) -> list[pa.Table]:
         """The end of a query, a pause or a resumption."""
-        position, known = self.position, self.catalogue
         before = self._done() if kind is Kind.UNREGISTER else {}
-        if kind is Kind.UNREGISTER:
-            self.catalogue = known.without_query(name, position)
-        else:
-            self.catalogue = known.with_wish(name, "paused" if kind is Kind.PAUSE else "running", position)
+        self.catalogue = self.catalogue.with_change(kind, name, self.position)
         return [*self.command(kind, name, payload)[0], *self._settle(before)]
 
     def rules(self, name: str, stored: StoredRules | None) -> list[pa.Table]:
@@ -268,7 +264,7 @@ class Recovery:
 
     def catalogue(self, results: ResultLog) -> Catalogue:
         """As the result log has it, at its position."""
-        rules = {name: self.rules(name, definition) for name, definition in results.rules().items()}
+        rules = stored_rules(self.parse_rules, results.rules())
         graphs = {iri: GraphVersion(found["version"], found["count"], found["triples"]) for iri, found in results.graphs().items()}
         found = Catalogue({name: {**descriptor, "iri": iri} for name, iri, descriptor in results.streams()}, graphs=graphs, rules=rules,
                           numbers=results.meta("numbers", 0))
@@ -307,17 +303,12 @@ class Recovery:
             case Kind.REGISTER:
                 statement, _ = kept_statement(payload["text"], payload.get("media"), self.parse, self.parse_rules, known.rule_sets)
                 return known.with_query(name, payload, position, statement)
-            case Kind.UNREGISTER if name in known.queries:
-                return known.without_query(name, position)
-            case Kind.PAUSE | Kind.RESUME if name in known.queries:
-                return known.with_wish(name, "paused" if control.kind is Kind.PAUSE else "running", position)
+            case Kind.UNREGISTER | Kind.PAUSE | Kind.RESUME if name in known.queries:
+                return known.with_change(control.kind, name, position)
             case Kind.GRAPH:
                 rows = table.filter(pc.equal(table["position"], position))
                 return known.with_graph(name, None if payload.get("removed", False) else static_facts(rows), position)
             case Kind.RULES:
-                stored = None if payload["text"] is None else self.rules(name, {**payload, "version": position})
-                return known.with_rules(name, stored)
+                given = {} if payload["text"] is None else {name: {**payload, "version": position}}
+                return known.with_rules(name, stored_rules(self.parse_rules, given).get(name))
         return known
-
-    def rules(self, name: str, definition: Mapping[str, Any]) -> StoredRules:
-        return stored_rules(self.parse_rules, name, definition)[0]

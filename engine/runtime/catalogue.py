@@ -20,7 +20,8 @@ from engine.ir.statement import Statement
 from engine.runtime.errors import EngineError, in_use
 from engine.runtime.registered import Definition, FixedQueries, Registered, own_iri
 from engine.runtime.settings import Settings
-from engine.runtime.stores import StoredRules
+from engine.runtime.rows import Kind
+from engine.runtime.stores import StoredRules, understood
 from engine.runtime.ticks import Timetable
 from engine.timeline import MAX, MIN
 
@@ -84,7 +85,7 @@ class Catalogue:
     @cached_property
     def rule_sets(self) -> Mapping[str, RuleSet]:
         """The rule sets that a query may name."""
-        return {**BUILT_IN_RULES, **{name: stored.rules for name, stored in self.rules.items() if stored.understood}}
+        return {**BUILT_IN_RULES, **understood(self.rules)}
 
     def basis(self, statement: Statement) -> tuple[object, ...]:
         """All of the catalogue that the compiled form of a statement depends on; equal where that is the same."""
@@ -111,11 +112,12 @@ class Catalogue:
         return replace(self, queries=FixedQueries({**others, name: query}), removed=_with(self.removed, name, None),
                        numbers=max(self.numbers, definition.number))
 
-    def without_query(self, name: str, position: int) -> Catalogue:
-        return replace(self, queries=FixedQueries(_with(self.queries, name, None)), removed=_with(self.removed, name, position))
-
-    def with_wish(self, name: str, wish: str, position: int) -> Catalogue:
-        """After a pause (``paused``) or resumption (``running``) of a query."""
+    def with_change(self, kind: Kind, name: str, position: int) -> Catalogue:
+        """After the end of a query, a pause or a resumption."""
+        if kind is Kind.UNREGISTER:
+            return replace(self, queries=FixedQueries(_with(self.queries, name, None)),
+                           removed=_with(self.removed, name, position))
+        wish = "paused" if kind is Kind.PAUSE else "running"
         query = replace(self.queries[name], wish=wish, changed=position)
         return replace(self, queries=FixedQueries({**self.queries, name: query}))
 
