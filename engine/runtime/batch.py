@@ -6,7 +6,7 @@ not see it. So results do not depend on where the log was cut into batches."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -143,20 +143,8 @@ def sound_watermark(watermark: int | None) -> int | None:
     return watermark
 
 
-def storable_receipt(payload: dict[str, Any]) -> dict[str, Any]:
-    """The payload of a KEY record, once it is known that SQLite can hold it; ValueError or KeyError otherwise."""
-    _check_storable(payload["key"], payload["until"])
-    return payload
-
-
-def storable_letters(letters: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Dead letters, once it is known that SQLite can hold them; ValueError or KeyError otherwise."""
-    for letter in letters:
-        _check_storable(letter["reason"], letter["t"], letter["text"])
-    return list(letters)
-
-
-def _check_storable(*values: object) -> None:
+def check_storable(values: Iterable[object]) -> None:
+    """Raise ValueError where SQLite cannot hold one of them."""
     for value in values:
         if isinstance(value, str):
             value.encode()      # UnicodeEncodeError, a ValueError, for half a character

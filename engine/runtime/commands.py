@@ -33,6 +33,8 @@ Info = TypeVar("Info")
 Rows = list[pa.Table]
 Decision = Callable[[Appender, View, int], tuple[Rows, Reply]]
 """Checks a command against the end of the log, appends its records there, and replies; at a time in ms."""
+Proposal = tuple[Decision[Reply], Mapping[str, Compiled]]
+"""A decision, with plans of queries by name for the pump."""
 Check = Callable[[Info | None], None]
 """Refuses a command by raising, after a look at what it is to change (None: nothing is there)."""
 NO_PLANS: Mapping[str, Compiled] = MappingProxyType({})
@@ -94,13 +96,12 @@ class Commands:
         self._machine.end_removed()
         return written
 
-    def _write_prepared(self, prepare: Callable[[View], Decision[Reply]], plans: Mapping[str, Compiled] = NO_PLANS) -> tuple[Reply, View]:
-        """`prepare` something slow, `plans` perhaps, then decide; again where the decision finds that too much has changed meanwhile
-        (`StaleError`)."""
+    def _write_prepared(self, prepare: Callable[[View], Proposal[Reply]]) -> tuple[Reply, View]:
+        """`prepare` something slow, then decide; again where the decision finds that too much has changed meanwhile (`StaleError`)."""
         for number in range(_TRIES):
             with self._turn if number >= _FREE_TRIES else nullcontext():    # who lost often waits for the others who did, not for luck
                 try:
-                    return self._write(prepare(self._machine.view), plans)
+                    return self._write(*prepare(self._machine.view))
                 except StaleError:
                     continue
         raise unavailable("engine-overloaded", "What the command depends on changes faster than it can be prepared.", 1)

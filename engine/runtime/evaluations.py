@@ -237,7 +237,7 @@ class Evaluations(Barriers):
     def _take_back(self) -> None:
         for task in self._lane.take_ended() if self._lane is not None else ():
             self._log_task(task)
-        self._changes.evaluated.append((len(self._outcome.results), self._at))
+        self._changes.seen(len(self._outcome.results), self._at)
 
     def _log_task(self, task: Task) -> None:
         """Log the answers of the lane. What it saw is what was there at every position since it began."""
@@ -261,7 +261,7 @@ class Evaluations(Barriers):
                 self._log_task(self._lane.wait(query.definition.epoch))
         while dues := self._dues(late):
             self._log_all(dues, {}, here=True)
-        self._changes.evaluated.append((len(self._outcome.results), self._at))
+        self._changes.seen(len(self._outcome.results), self._at)
 
     def _settle_late(self, position: int) -> None:
         """Wait for queries that are behind a verdict on them, which is forgotten after `position`, and for those whose streams have come

@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -166,25 +166,22 @@ class LogWriter:
     def _write(self, end: Appender, rows: list[pa.Table], now: int) -> None:
         if not rows:
             return
-        stamped = {stream for table in rows for stream in _arrived(table, end)}
-        if stamped:
-            rows += end.clock_marks(sorted(stamped | set(self._arrival_streams())), max(now, *(_stamp(rows, s) + 1 for s in stamped)))
+        if stamps := _stamps(rows, end):
+            streams = sorted({*stamps, *self._arrival_streams()})
+            rows += end.clock_marks(streams, max(now, max(stamps.values()) + 1))
         table = pa.concat_tables(rows)
         self.folder.write(table if table.num_rows > _LARGE else table.combine_chunks())
 
 
-def _arrived(table: pa.Table, end: Appender) -> Iterator[str]:
-    """The arrival stream whose items a command's rows are, if they are."""
-    if table.num_rows and table["record"][0].as_py() == Kind.EVENT:
-        stream = table["stream"][0].as_py()
-        if stream in end.sources and end.sources[stream].arrival:
-            yield stream
-
-
-def _stamp(rows: Iterable[pa.Table], stream: str) -> int:
-    """The last stamp given to items of an arrival stream."""
-    return max(int(table["t"][0].as_py()) for table in rows
-               if table.num_rows and table["record"][0].as_py() == Kind.EVENT and table["stream"][0].as_py() == stream)
+def _stamps(rows: Iterable[pa.Table], end: Appender) -> dict[str, int]:
+    """The last stamps given to items of arrival streams."""
+    found: dict[str, int] = {}
+    for table in rows:
+        if table.num_rows and table["record"][0].as_py() == Kind.EVENT:
+            stream, stamp = table["stream"][0].as_py(), int(table["t"][0].as_py())
+            if stream in end.sources and end.sources[stream].arrival:
+                found[stream] = max(found.get(stream, stamp), stamp)
+    return found
 
 
 _LONGEST_MS = 1_000

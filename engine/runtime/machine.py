@@ -119,8 +119,6 @@ class Machine:
         self.closing.set()
         if self.state != "failed":
             self._become("stopping", "stopping")
-        with self._changed:
-            self._changed.notify_all()
         self._opened.close()
 
     def _stop_parts(self) -> None:
@@ -198,11 +196,11 @@ class Machine:
             return
         _LOG.error("the engine failed: %s", failure)
         self._become("failed", f"{type(failure).__name__}: {plain(failure)}")
-        with self._changed:
-            self._changed.notify_all()
 
     def _become(self, state: str, progress: str) -> None:
         self.state, self.progress = state, progress
+        with self._changed:
+            self._changed.notify_all()
         self.listeners.notify(Notice("engine", data={"state": state, "progress": progress}))
 
     def say(self, progress: str) -> None:

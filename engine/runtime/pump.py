@@ -22,7 +22,7 @@ from engine.execution.compiled import Compiled
 from engine.execution.due import ProgramPosition
 from engine.ir.statement import Statement
 from engine.runtime.batch import (BEYOND, Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome, ProducerFailedError,
-                                  segments, sound_items, sound_watermark, storable_letters, storable_receipt)
+                                  check_storable, segments, sound_items, sound_watermark)
 from engine.runtime.catalogue import Key
 from engine.runtime.data_folder import SetAside, Trouble
 from engine.runtime.errors import is_full
@@ -69,8 +69,7 @@ class Pump(Evaluations):
         self.position = 0
         self.set_aside: deque[Trouble] = deque(maxlen=_MOST_SET_ASIDE)
         self._now, self._following = now, following
-        self._full = full or _give_up
-        self._later = later
+        self._full, self._later = full, later
         self._failure: BaseException | None = None
         self._held: dict[str, ProgramPosition | None] = {}
         self._defined: dict[str, Definition] = {}      # by name: as it is in the result log
@@ -115,7 +114,7 @@ class Pump(Evaluations):
             self._take(segment)
             self._at = segment["position"][-1].as_py()
             self._evaluate(self._at)
-            self._changes.evaluated.append((len(self._outcome.results), self._at))
+            self._changes.seen(len(self._outcome.results), self._at)
         self.position = self._changes.position
         self._settle_late(self.position)
         self.ahead.reach(self.position)
@@ -174,11 +173,13 @@ class Pump(Evaluations):
             case Kind.IDLE:
                 self.kept.states[control.stream].sleep(sound_watermark(control.watermark))
             case Kind.REFUSED:
-                letters = storable_letters(control.payload["letters"])
+                letters = control.payload["letters"]
+                check_storable(letter[name] for letter in letters for name in ("reason", "t", "text"))
                 self.kept.states[control.stream].refuse(control.payload)
                 self._changes.letters.append((control.stream, control.position, letters))
             case Kind.KEY:
-                self._changes.receipts.append((control.stream, storable_receipt(control.payload)))
+                check_storable((control.payload["key"], control.payload["until"]))
+                self._changes.receipts.append((control.stream, control.payload))
             case Kind.NOTE if UNREADABLE in control.payload:
                 raise ValueError(control.payload[UNREADABLE])
 
@@ -269,7 +270,7 @@ class Pump(Evaluations):
                 self.results.commit(changes, self._now())
                 return
             except Exception as failure:  # the system's or SQLite's
-                if not is_full(failure):
+                if self._full is None or not is_full(failure):
                     raise
                 self._full(failure)
 
@@ -348,8 +349,3 @@ class Pump(Evaluations):
                 if reader.state != "failed":
                     reader.fail(ProducerFailedError(f"the query {maker.name!r}, whose stream it reads, has failed"), maker.name)
                     lost.append(reader)
-
-
-def _give_up(failure: Exception) -> None:
-    """What a pump does without room that nobody waits for."""
-    raise failure

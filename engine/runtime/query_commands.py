@@ -16,7 +16,7 @@ from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import check_growth
 from engine.runtime.clock import Clock
-from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError, unchecked
+from engine.runtime.commands import Check, Commands, Proposal, Rows, StaleError, unchecked
 from engine.runtime.describe import query_info
 from engine.runtime.errors import EngineError, conflict, in_use, not_found
 from engine.runtime.machine import Machine
@@ -77,13 +77,11 @@ class QueryCommands(Commands):
         what the log still has, and ``media``: the type of a program with a time of its own."""
         wish = Wish.of(options or {}, self.settings.evaluation)
         statement = self._statement(text, wish.media)
-        plans = dict[str, Compiled]()
 
-        def prepare(view: View) -> Decision[tuple[str, bool]]:
-            plans.clear()
+        def prepare(view: View) -> Proposal[tuple[str, bool]]:
             chosen = self._query_name(statement, name, view)
             stream = self._own_stream(statement, chosen, view)
-            plans[chosen] = self._compile(statement, chosen, wish.options, view, stream)
+            compiled = self._compile(statement, chosen, wish.options, view, stream)
             needs_of(statement, view, self.clock.now_ms()).check(self.settings)
             basis = view.catalogue.basis(statement)
 
@@ -106,9 +104,9 @@ class QueryCommands(Commands):
                 check_growth(view.catalogue, end.catalogue, self.settings)
                 return rows, (chosen, True)
 
-            return decide
+            return decide, {chosen: compiled}
 
-        (chosen, created), view = self._write_prepared(prepare, plans)
+        (chosen, created), view = self._write_prepared(prepare)
         return self._info(view.catalogue.queries[chosen], view), created
 
     def queries(self) -> list[QueryInfo]:

@@ -6,10 +6,10 @@ may undo the last ones (``synchronous=NORMAL``): the input log then gives the sa
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import accumulate, repeat
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,12 +47,12 @@ class _New:
 class Changes:
     """What one batch of the pump changes, written together. States are JSON values; a None removes. `queries` have a definition (None: it
     is as it was written last) and a state. `descriptors` are of streams that came or went, in order: name, IRI, descriptor. `made` are
-    facts of streams that queries make, `gone` such streams that are no more. `evaluated` has how many of the results there were when the
-    records up to a position had been seen, and that position."""
+    facts of streams that queries make, `gone` such streams that are no more. `positions` are those up to which the log was seen for each
+    of the results; the last ones may have none."""
 
     position: int
     results: list[ResultEvent] = field(default_factory=list)
-    evaluated: list[tuple[int, int]] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
     queries: dict[str, tuple[dict[str, Any] | None, dict[str, Any]] | None] = field(default_factory=dict)
     relations: dict[str, pa.Table | None] = field(default_factory=dict)
     graphs: dict[str, dict[str, Any] | None] = field(default_factory=dict)
@@ -64,6 +64,10 @@ class Changes:
     letters: list[tuple[str, int, list[dict[str, Any]]]] = field(default_factory=list)
     receipts: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
+
+    def seen(self, results: int, position: int) -> None:
+        """The records up to a position have been seen, and there are so many results."""
+        self.positions += [position] * (results - len(self.positions))
 
 
 class ResultLog(Database):
@@ -91,7 +95,7 @@ class ResultLog(Database):
             db.executemany(f"insert into results ({_RESULT}, bytes, logged, position) values (?,?,?,?,?,?,?,?,?,?,?,?,?)",
                            [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, pack_text(r.logged), r.logged_relation,
                              json.dumps(r.meta), r.size, now_ms, position)
-                            for r, position in zip(changes.results, _positions(changes)) if _stays(r, changes)])
+                            for r, position in zip_longest(changes.results, changes.positions) if _stays(r, changes)])
             meta = {**changes.meta, "position": changes.position}
             db.executemany("insert or replace into meta values (?,?)", [(name, json.dumps(value)) for name, value in meta.items()])
         for result in changes.results:
@@ -287,12 +291,3 @@ def _stays(result: ResultEvent, changes: Changes) -> bool:
     """Whether a result's query is still there, in the same generation, at the end of its batch."""
     query = changes.queries.get(result.query, (None, {}))
     return query is not None and (query[0] is None or bool(query[0]["epoch"] == result.epoch))
-
-
-def _positions(changes: Changes) -> Iterator[int | None]:
-    """The position of each result's evaluation."""
-    done = 0
-    for count, position in changes.evaluated:
-        yield from repeat(position, count - done)
-        done = count
-    yield from repeat(None, len(changes.results) - done)

@@ -145,11 +145,9 @@ class Source:
     def after(self, watermark: int | None, control: Control | None, now_ms: int) -> Source:
         """As it is after one more record of its own; `control` is None for an item."""
         source = replace(self, active_ms=now_ms)
-        if control is None or control.kind is Kind.MARK:
-            return replace(source, watermark=max(source.watermark, MIN if watermark is None else watermark), idle=False,
-                           items=source.items + (control is None))
-        if control.kind is Kind.IDLE:
-            return replace(source, idle=True, watermark=max(source.watermark, MIN if watermark is None else watermark))
+        if control is None or control.kind in (Kind.MARK, Kind.IDLE):
+            return replace(source, watermark=max(source.watermark, MIN if watermark is None else watermark),
+                           idle=control is not None and control.kind is Kind.IDLE, items=source.items + (control is None))
         if control.kind is Kind.REFUSED:
             return replace(source, late=source.late + control.payload["late"], refused=source.refused + control.payload["refused"])
         return source
