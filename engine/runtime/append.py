@@ -1,8 +1,7 @@
-"""What is decided once, when something is appended: positions, stamps, lateness, watermarks, idleness, whose blank nodes these are; and the
-end of the log, made again at a start of what the result log has and the records beyond its position.
+"""What is decided once, when something is appended: positions, stamps, lateness, watermarks,
+idleness, whose blank nodes these are; and the end of the log, made again at a start.
 
-The state of the end is changed only through `Appender`, which the log forks for each group of commands and adopts when the group is on
-disk. It takes the time from its caller, and gives rows (rows.py)."""
+The log forks the `Appender` for each group of commands, and adopts it when the group is on disk."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Appender:
-    """The end of the log: the next position, the streams, the keys of pushes that were answered, and what is registered. `letters` bounds
-    what is kept of items that are refused."""
+    """The end of the log. `letters` bounds what is kept of items that are refused."""
 
     position: int = 1
     sources: dict[str, Source] = field(default_factory=dict)
@@ -51,7 +49,6 @@ class Appender:
         return Appender(self.position, dict(self.sources), self.keys.fork(), self.catalogue, self.letters)
 
     def adopt(self, fork: Appender) -> None:
-        """Take over the decisions of a fork whose rows are on disk."""
         self.position, self.sources, self.catalogue = fork.position, fork.sources, fork.catalogue
         self.keys.adopt(fork.keys)
 
@@ -66,8 +63,7 @@ class Appender:
         return first
 
     def push(self, stream: str, prepared: Prepared, now_ms: int, terms: Terms = Terms()) -> tuple[list[pa.Table], Receipt]:
-        """Append items, in their order. An item older than the watermark before it is late; a watermark pushed along comes after all,
-        unless all was refused."""
+        """Append items in order; a watermark pushed along comes last, unless all was refused."""
         source = self.source(stream)
         if terms.key is not None and (known := self.keys.get(stream, terms.key)) is not None:
             return [], repeated(known, terms)
@@ -249,7 +245,6 @@ class Recovery:
     parse_rules: ParseRules
 
     def end(self, results: ResultLog, folder: LogFolder, now_ms: int, settings: Settings) -> Appender:
-        """The end of the log: the streams as the result log has them, and what came after."""
         states = results.stream_states()
         end = Appender(results.position + 1, keys=KeptKeys(settings.idempotency_keys), catalogue=self.catalogue(results),
                        letters=LetterLimits(settings.push_letters, settings.letter_text))
@@ -263,7 +258,6 @@ class Recovery:
         return end
 
     def catalogue(self, results: ResultLog) -> Catalogue:
-        """As the result log has it, at its position."""
         rules = stored_rules(self.parse_rules, results.rules())
         graphs = {iri: GraphVersion(found["version"], found["count"], found["triples"]) for iri, found in results.graphs().items()}
         found = Catalogue({name: {**descriptor, "iri": iri} for name, iri, descriptor in results.streams()}, graphs=graphs, rules=rules,
@@ -277,7 +271,7 @@ class Recovery:
         return replace(found, queries=FixedQueries(queries))
 
     def follow(self, end: Appender, table: pa.Table, now_ms: int) -> None:
-        """Take in rows that are on disk already, in order: recovery of the log's end from its last files."""
+        """Take in rows that are on disk already, in order."""
         table = table.filter(pc.greater_equal(table["position"], end.position))
         if not table.num_rows:
             return

@@ -1,7 +1,5 @@
-"""Registrations, pauses, restarts, versions of graphs and rule sets: the records at which a batch is cut (batch.py), and what each does.
-
-The first half of the pump: it holds the state that results depend on. What was due before such a record is done when it comes here.
-"""
+"""The first half of the pump: the state that results depend on, and what the records do to it at
+which a batch is cut (batch.py). What was due before such a record is done when it comes here."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -55,7 +53,6 @@ class Barriers:
 
     @property
     def rules(self) -> Mapping[str, RuleSet]:
-        """The rule sets that a query may name."""
         return {**BUILT_IN_RULES, **self.rule_store.sets}
 
     def watermark(self, query: LiveQuery, known: dict[tuple[str, ...], int] | None = None) -> int:
@@ -110,7 +107,6 @@ class Barriers:
         return [query for user in users for query in (user, *self.queries.dependents(user))]
 
     def troubles(self) -> Iterator[Trouble]:
-        """The queries, graphs and rule sets that cannot be used."""
         yield from (Trouble("graph", iri, reason) for iri, reason in sorted(self.store.lost.items()))
         yield from (Trouble("rules", name, reason) for name, reason in sorted(self.rule_store.lost.items()))
         yield from (Trouble("query", query.name, query.error or "") for query in self.queries.values() if query.state == "failed")
@@ -281,7 +277,6 @@ class Barriers:
             self._status(query, before, reason)
 
     def _see_again(self, queries: Sequence[LiveQuery]) -> None:
-        """Show the kept events to queries that have not seen them."""
         for query in queries:
             for stream in query.streams:
                 query.ticker.see(stream, self.kept.times(stream, query.definition.since))

@@ -64,8 +64,7 @@ class ProducerFailedError(RuntimeError):
 
 @dataclass(slots=True)
 class Outcome:
-    """What a batch brought: the results logged, what listeners should know, and how long each phase took. `committed`: there was
-    something, rows of the log or what was evaluated beside them."""
+    """What a batch brought. `committed`: rows of the log, or what was evaluated beside the pump."""
 
     results: list[ResultEvent] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
@@ -78,16 +77,14 @@ class Outcome:
     committed: bool = False
 
     def count(self, stream: str, rows: int, items: int) -> None:
-        """Note items that came into a stream, and their rows."""
         self.rows_by_stream[stream] = self.rows_by_stream.get(stream, 0) + rows
         self.items_by_stream[stream] = self.items_by_stream.get(stream, 0) + items
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`ticks` per job, `rows` of a result that are logged, how much time of a paused query's backlog is kept, how many items and bytes of
-    each stream's tail, what an `evaluation` may use, after how many evaluations a batch is committed (`commit`), and how long a batch waits
-    for one query (`patience_ms`)."""
+    """`ticks` per job, `rows` of a result that are logged, `tail` items of each stream. A batch is
+    committed after `commit` evaluations, and waits `patience_ms` for one query."""
 
     ticks: int = 512
     rows: int = 250_000

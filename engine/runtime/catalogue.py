@@ -59,8 +59,7 @@ class Catalogue:
         return {query.epoch: query.timetable.evaluated(reaches[name]) for name, query in self.queries.items()}
 
     def used(self, stream: str, done: Mapping[str, int]) -> int:
-        """The latest of the times `done` of the queries that the pushed `stream` comes to, itself or through others; MIN where there is
-        none."""
+        """The latest of the times `done` of the queries that a pushed stream comes to, or MIN."""
         return max((done.get(query.epoch, MIN) for query in self._read.get(stream, ())), default=MIN)
 
     @cached_property
@@ -84,7 +83,6 @@ class Catalogue:
 
     @cached_property
     def rule_sets(self) -> Mapping[str, RuleSet]:
-        """The rule sets that a query may name."""
         return {**BUILT_IN_RULES, **understood(self.rules)}
 
     def basis(self, statement: Statement) -> tuple[object, ...]:
@@ -127,7 +125,6 @@ class Catalogue:
         return replace(self, graphs=_with(self.graphs, iri, version))
 
     def with_rules(self, name: str, stored: StoredRules | None) -> Catalogue:
-        """With the next version of a rule set, or without the rule set."""
         return replace(self, rules=_with(self.rules, name, stored))
 
     @cached_property
@@ -211,8 +208,7 @@ _QUOTAS = {
 
 
 def check_growth(before: Catalogue, after: Catalogue, settings: Settings) -> None:
-    """Refuse what makes more than there may be. What does not grow is allowed, though there may be too much already: the limit was
-    lowered."""
+    """Refuse growth to more than there may be. That there is more already is allowed."""
     for slug, what, setting, count in _QUOTAS.values():
         limit, wanted = getattr(settings, setting), count(after)
         if wanted > max(limit, count(before)):

@@ -64,7 +64,6 @@ class Commands:
         return self._machine.results
 
     def _names(self, options: Mapping[str, Any], view: View) -> Catalog:
-        """What a statement may name."""
         own, known = self.settings, view.catalogue
         return Catalog(known.times, view.graphs, known.rule_sets, own.max_window_ms, own.window_steps, own.window_items,
                        bool(options.get("mixedTime", False)))
@@ -77,8 +76,7 @@ class Commands:
             self._machine.planned.hand(plan_key(query.definition, query.statement, graphs, end.catalogue.rules), compiled)
 
     def _write(self, decide: Decision[Reply], plans: Mapping[str, Compiled] = NO_PLANS) -> tuple[Reply, View]:
-        """Decide a command and append its records: its reply, and the view just after it. The pump is handed the `plans` for what they
-        say."""
+        """Decide a command and append its records: its reply, and the view just after it."""
         self._machine.check_running()
 
         def decided(end: Appender, now: int) -> tuple[Rows, tuple[Reply, View]]:
@@ -213,7 +211,6 @@ def _descriptor(name: str, view: View) -> dict[str, Any]:
 
 
 def _makers(view: View) -> dict[str, Registered]:
-    """The queries that make streams, by name."""
     return {query.name: query for query in view.catalogue.queries.makers.values()}
 
 

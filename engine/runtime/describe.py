@@ -127,7 +127,6 @@ def waits(query: Registered, view: View) -> dict[str, Any] | None:
 
 
 def made_info(query: Registered, iri: str, view: View, now_ms: int) -> StreamInfo:
-    """The resource of a stream that a query makes."""
     kept = view.snapshot.streams.get(iri, StreamState()) if view.seen(query) is not None else StreamState()
     state = {"items": kept.items, "late": 0, "deadLetters": 0, "watermark": iso(kept.watermark), "idle": kept.idle,
              "itemsPerSecond": view.snapshot.measured.stream(iri, now_ms)}

@@ -1,8 +1,8 @@
-"""What is due, evaluated and logged: the middle of the pump. In a batch, or in the lane beside it (threads.py) where that would take long.
+"""What is due, evaluated and logged, in a batch or in the lane beside it (threads.py): the middle
+of the pump.
 
-Of a query in the lane nothing more is due until it has come back, and its ticker stands where it stood before: no later state of it is
-written with the batches meanwhile, so that whoever takes up the result log evaluates it again.
-"""
+Of a query in the lane no later state is written with the batches meanwhile, so that whoever takes
+up the result log evaluates it again."""
 
 import logging
 import time
@@ -32,8 +32,6 @@ Made = dict[str, list[tuple[int, pa.Table]]]
 
 
 class Evaluations(Barriers):
-    """Evaluates what `Barriers` holds."""
-
     def __init__(self, *given: Any, alive: Callable[[], bool], decide: Decide, stands: Callable[[str], bool], lane: Lane | None) -> None:
         """`given` as Barriers has it, the others as Pump has them."""
         super().__init__(*given)
@@ -149,8 +147,8 @@ class Evaluations(Barriers):
 
     def _written(self, query: LiveQuery, answers: Sequence[Answer], payloads_at: Mapping[int, bytes]
                  ) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
-        """The results of answers up to the first that cannot be written, whatever the reason, and that reason: however the log is cut,
-        those before it are there."""
+        """The results up to the first answer that cannot be written, and why: however the log is
+        cut, those before it are there."""
         before = query.relation, query.relation_changed, query.relation_logged, query.seq, query.program
         try:
             return query.log(answers, self._limits.rows, payloads_at), None
@@ -167,10 +165,8 @@ class Evaluations(Barriers):
         return found, None
 
     def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
-        """The results of a query that makes a stream become items; its watermark is the last evaluation time that is done.
-
-        A stream that is made is idle while all streams are that its query reads.
-        """
+        """Results become items of the stream that a query makes, which is idle while all that it
+        reads are."""
         users = self._users(stream)
         if results:
             try:

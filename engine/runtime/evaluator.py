@@ -1,7 +1,5 @@
-"""One start of the evaluator, and all that lives as long as it does: the pump in its own thread, and the feed that brings it the log.
-
-What fails here is told to the machine, which ends this and begins another.
-"""
+"""One start of the evaluator: the pump in its own thread, and the feed that brings it the log. What
+fails here is told to the machine, which ends this and begins another."""
 
 from __future__ import annotations
 
@@ -45,8 +43,8 @@ _FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of
 
 
 class Evaluator:
-    """`life` is the number of the start; once the machine is at another, nothing is heard of this one. `owner`, `pump` and `feed` are
-    None until they are there."""
+    """`life` is the number of the start; once the machine is at another, nothing is heard of this
+    one."""
 
     def __init__(self, machine: Machine, life: int) -> None:
         self.life = life
@@ -277,11 +275,9 @@ class Evaluator:
         return self._machine.writer.call(lambda end, now: end.command(Kind.VERDICT, name, payload))
 
     def _later(self, position: int) -> list[Control]:
-        """The records of the log beyond a position that are not items."""
         return [control for table in self._machine.folder.read(position) for control in controls(table)]
 
     def _stands(self, epoch: str) -> bool:
-        """Whether a generation of a query is neither removed nor replaced by what is in the log."""
         return epoch in self._machine.writer.appender.catalogue.epochs
 
     def _recompile(self, statement: Statement, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:

@@ -65,7 +65,6 @@ class Tail:
 
     @property
     def tables(self) -> list[pa.Table]:
-        """The rows of the items, in order."""
         return [part.rows for part in self._parts]
 
     def add(self, rows: pa.Table) -> None:

@@ -1,12 +1,9 @@
-"""The threads that work on the input log: one owns its end, one appends what time alone brings about, one tidies its files.
+"""The threads that work on the input log: one owns its end, one appends what time alone brings
+about, one tidies its files.
 
-Commands queue up; every `interval_ms` at most, all that wait are decided (append.py) on a fork of the end, written to one file, synced
-and renamed into place (log.py); only then is the fork adopted and are the answers given. What cannot be written has not happened. While
-files wait for the pump, the interval grows: each file costs whoever reads it some milliseconds, so that many small ones would make a slow
-pump slower.
-
-An arrival stream without items gets a clock mark exactly when the next evaluation of some query on it is due, so that windows close on
-time and an idle server writes nothing."""
+Commands that wait are decided (append.py) on a fork of the end and written to one file (log.py);
+only then is the fork adopted and are the answers given. While files wait for the pump the interval
+between them grows: each costs whoever reads it some milliseconds."""
 
 import logging
 import queue
@@ -82,7 +79,6 @@ class LogWriter:
         return reply
 
     def call(self, decide: DecideAtEnd[Reply], timeout_s: float = 30.0, soon: bool = False) -> Reply:
-        """Submit a command and wait for its reply."""
         if not self.worker.alive:
             raise unavailable("shutting-down", "The input log is closed.")
         try:
@@ -188,7 +184,8 @@ _LONGEST_MS = 1_000
 
 
 class Timer:
-    """A thread that appends records when their time has come."""
+    """A thread that appends what is due: clock marks when the next evaluation of some query is, so
+    that windows close on time and an idle server writes nothing."""
 
     def __init__(self, clock: Clock, writer: LogWriter, on_failure: Callable[[BaseException], None] | None = None) -> None:
         self._clock, self._writer = clock, writer
@@ -264,7 +261,6 @@ class LogKeeper:
         self._expired = 0.0
 
     def wake(self) -> None:
-        """There may be something to do."""
         self._wake.set()
 
     def stop(self) -> None:

@@ -43,7 +43,6 @@ def planned(program: RuleSet) -> intervals.Program:
 
 
 def explain(program: RuleSet) -> str:
-    """The plan as text, and what it has to keep."""
     return explain_program(planned(program)) + describe(memory(normal_form(program).rules, program.granularity_ms))
 
 

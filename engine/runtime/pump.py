@@ -1,9 +1,7 @@
 """The pump: rows of the input log in, logged results out.
 
-A batch is cut at its barriers (a registration, a version of a graph or rule set, the first record of a stream that was idle), and all
-that is due is evaluated before each of them, so that results never depend on how the log was cut into batches. What a batch changes is
-written in one transaction with the position it reached; a query's state only where an older one would not do (`LiveQuery.written_as`).
-"""
+What a batch changes is written in one transaction with the position it reached; a query's state
+only where an older one would not do (`LiveQuery.written_as`)."""
 
 import json
 import logging
@@ -78,11 +76,8 @@ class Pump(Evaluations):
     # --- batches
 
     def process(self, table: pa.Table) -> Outcome:
-        """Take in rows of the log (`rows.ROWS`, any order, those processed before are left out) and log what is due, after what the lane
-        has found meanwhile.
-
-        An exception leaves the pump unusable: make a new one and `restore` it.
-        """
+        """Take in rows of the log (`rows.ROWS`, any order, those processed before are left out) and
+        log what is due. An exception leaves the pump unusable: make a new one and `restore` it."""
         began = time.perf_counter()
         table = self._fresh(table)
         self._outcome = Outcome(rows=table.num_rows)

@@ -88,7 +88,6 @@ class LiveQuery(Reader):
         return self.statement.output != "rstream"
 
     def fail(self, error: BaseException, producer: str | None = None) -> None:
-        """Stop evaluating it; the others go on."""
         self.state, self.cause, self.failed_with, self.program = "failed", error, producer, None
         self.error = f"{type(error).__name__}: {error}"
 

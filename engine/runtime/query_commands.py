@@ -1,7 +1,5 @@
-"""Commands on queries: registration, states, removal. The second part of the engine's surface (service.py).
-
-What a query that makes a stream does is its readers' matter too: it is not removed, paused or replaced under them unless forced.
-"""
+"""Commands on queries: registration, states, removal. A query that makes a stream is not removed,
+paused or replaced under its readers unless forced."""
 
 from __future__ import annotations
 
@@ -62,8 +60,6 @@ class Wish:
 
 
 class QueryCommands(Commands):
-    """What may be done with queries."""
-
     def __init__(self, settings: Settings, clock: Clock, machine: Machine, parse: Callable[[str], Statement],
                  parse_rules: ParseRules) -> None:
         super().__init__(settings, clock, machine)
@@ -281,5 +277,4 @@ def _since(value: object) -> int | None:
 
 
 def _wrong(name: str, detail: str) -> EngineError:
-    """An option that is not known, or has no value that it may have."""
     return EngineError("unknown-parameter", 422, detail, {"parameter": name})

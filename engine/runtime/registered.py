@@ -71,8 +71,8 @@ class Definition:
 
 
 def read_statement(text: str, media: str | None, parse: Callable[[str], Statement], parse_rules: ParseRules) -> Statement:
-    """The statement of a text that was registered. What it is says the text, or `media`: the language of a rule program with a time of
-    its own. Raises DiagnosticError."""
+    """The statement of a text; `media` is the type of a rule program with a time of its own. Raises
+    DiagnosticError."""
     return parse(text) if media is None else timed_statement(parse_rules(text, media, "program"), text, media)
 
 
@@ -119,7 +119,6 @@ class Reader:
 
     @property
     def rules(self) -> frozenset[str]:
-        """Rule sets that it reasons by."""
         return frozenset(source.name for source in self.statement.rules)
 
 
@@ -280,11 +279,8 @@ def own_iri(statement: Statement, default: str | None = None) -> str | None:
 
 
 def made_facts(evaluations: Sequence[tuple[int, pa.Table]], position: int) -> pa.Table:
-    """Results of CONSTRUCT, each with its time, as facts of a stream: one item each, without a graph name.
-
-    All have the same position: the order of items is that of their times. Blank nodes are those of the results, which differ
-    between evaluations.
-    """
+    """Results of CONSTRUCT, each with its time, as facts of a stream: one item each, without a
+    graph name. All have the same position: the order of items is that of their times."""
     parts = [table.select(["s", "p", "o"]).cast(pa.schema([(name, pa.string()) for name in "spo"])) for _, table in evaluations]
     triples = pa.concat_tables(parts).combine_chunks()
     times = np.repeat(np.array([at for at, _ in evaluations], np.int64), [part.num_rows for part in parts])
@@ -304,7 +300,6 @@ def check_sources(statement: Statement, name: str, makes: str | None, queries: Q
 
 
 def producers(statement: Statement, queries: Queries[Registered]) -> list[Registered]:
-    """The queries whose streams a statement reads."""
     makers = queries.makers
     return [makers[iri] for iri in dict.fromkeys(source.stream for source in statement.streams) if iri in makers]
 

@@ -67,7 +67,6 @@ def replay(queries: Mapping[str, Statement], streams: Mapping[str, Recording], g
 
 def explain(queries: Mapping[str, Statement], streams: Iterable[str], graphs: Mapping[str, Sequence[Triple]], rules: Sequence[str],
             stage: str, rule_sets: Mapping[str, RuleSet] = NO_RULES) -> dict[str, str]:
-    """The statements at a stage of the compiler."""
     queries = with_rules(queries, rules)
     known = {*streams, *made(queries)}
     return {name: compile_replay(statement, name, known, _tables(graphs), rule_sets).explain(stage) for name, statement in queries.items()}
@@ -88,7 +87,6 @@ def warnings(queries: Mapping[str, Statement], graphs: Mapping[str, Sequence[Tri
 
 
 def with_rules(queries: Mapping[str, Statement], rules: Sequence[str]) -> dict[str, Statement]:
-    """The statements with further rule sets."""
     def more(statement: Statement) -> Statement:
         known = {rule.name for rule in statement.rules}
         return replace(statement, rules=(*statement.rules, *(RuleSource(name) for name in rules if name not in known)))
@@ -117,8 +115,7 @@ def compile_replay(statement: Statement, name: str, streams: Iterable[str], grap
 
 def run(queries: Mapping[str, Statement], streams: Mapping[str, Recording], graphs: Mapping[str, Sequence[Triple]],
         executor: Executor, rule_sets: Mapping[str, RuleSet] = NO_RULES, *, batch_rows: int = _BATCH_ROWS) -> Iterator[ResultEvent]:
-    """The results of queries over recorded items by stream IRI and static graphs by IRI; those of one query in the order of their
-    evaluation times."""
+    """The results over recorded items and static graphs by IRI; those of one query in order."""
     if not all(statement.streams for statement in queries.values()):
         raise DiagnosticError(Diagnostic("window-unbounded", "A replay needs a stream: FROM STREAM <iri> [RANGE 10s STEP 2s]."))
     known, texts = {*streams, *made(queries)}, {statement.text: statement for statement in queries.values()}

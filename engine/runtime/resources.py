@@ -173,10 +173,8 @@ class GraphInfo:
 
 @dataclass(frozen=True, slots=True)
 class RuleSetInfo:
-    """A rule set that ``USING RULES`` may name: `clauses` counts its rules and facts, `etag` names its version.
-
-    One that is built in has neither `media` nor `clauses` nor `text`.
-    """
+    """A rule set that ``USING RULES`` may name: `clauses` counts its rules and facts, `etag` names
+    its version. One that is built in has neither `media` nor `clauses` nor `text`."""
 
     name: str
     built_in: bool

@@ -120,7 +120,6 @@ class ResultLog(Database):
 
     @staticmethod
     def _write_descriptors(db: sqlite3.Connection, changes: Changes) -> None:
-        """Keep the descriptors of new streams; of those removed nothing."""
         for name, iri, descriptor in changes.descriptors:
             if descriptor is not None:
                 db.execute("insert or replace into streams values (?,?,?)", (name, iri, json.dumps(descriptor)))
@@ -258,7 +257,6 @@ class ResultLog(Database):
         return self._results("where query = ? and seq > ? order by seq limit ?", (query, after_seq, limit))
 
     def before(self, query: str, seq: int) -> ResultEvent | None:
-        """The result just before `seq`, if it is kept."""
         rows = self._results("where query = ? and seq < ? order by seq desc limit 1", (query, seq))
         return rows[0] if rows else None
 

@@ -62,11 +62,9 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Items made ready to append: `table` has columns item (index), row, g s p o and typed columns; `times` one entry per item.
-
-    `stamped` is None where every item carries its time stamp, else a mask of those that do. `scopes` has for each item the ms whose
-    blank nodes it shares (`Item.scope_ms`); None where blank nodes are the items' own.
-    """
+    """Items made ready to append: `table` has columns item (index), row, g s p o and typed columns;
+    `times`, `stamped` (which have a time stamp; None: all) and `scopes` (the ms whose blank nodes
+    they share, `Item.scope_ms`; None: their own) have one entry per item."""
 
     table: pa.Table
     times: np.typing.NDArray[np.int64]

@@ -1,8 +1,6 @@
-"""The engine as the server sees it: streams, graphs, queries, one-shot queries. Every method may be called from any thread.
-
-Commands are answered when their record is on disk (commands.py); the pump carries them out a moment later. Reads see the end of the
-log, and of the pump its last snapshot (view.py): no lock is held, and nothing of the pump is touched.
-"""
+"""The engine as the server sees it. Every method may be called from any thread: commands are
+answered when their record is on disk (commands.py), reads see the end of the log and the pump's
+last snapshot (view.py)."""
 
 import math
 import time
@@ -86,8 +84,8 @@ class Engine(UploadCommands):
     # --- plans
 
     def explain(self, text: str, stage: str = "logical", media: str | None = None) -> dict[str, Any]:
-        """What would become of a text: its plan at `stage` as text and as nodes. Nothing is registered. `media` is the type of a program
-        with a time of its own."""
+        """What would become of a text: its plan at `stage` as text and as nodes. Nothing is
+        registered."""
         view = self._machine.view
         statement = _with_data(self._statement(text, media), view)
         name = self._query_name(statement, None, view) if statement.registered else ""
@@ -102,7 +100,6 @@ class Engine(UploadCommands):
         return _warnings(_with_data(self._statement(text, media), view), view)
 
     def plan(self, name: str, stage: str = "logical") -> str:
-        """The plan of a query at `stage` as text."""
         view = self._machine.view
         query = self._query(name, view)
         if stage != "logical":

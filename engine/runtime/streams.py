@@ -197,7 +197,6 @@ class KeptKeys:
             del own[next(iter(own))]
 
     def drop(self, stream: str) -> None:
-        """The stream is gone."""
         self._streams.pop(stream, None)
         if self._base is not None:
             self._dropped.add(stream)

@@ -46,7 +46,6 @@ class Owner:
         return reply
 
     def call(self, command: Callable[[], Result]) -> Result:
-        """Run a command and give its result, or raise what it raised."""
         return self.submit(command).result()
 
     def stop(self, within_s: float | None = None) -> bool:
@@ -89,8 +88,8 @@ class Sight:
 
 
 class Watch:
-    """Looks once in `watch_s`. `broken` is told of an evaluator that has to be started again: one that has not answered for `silence_s`,
-    or whose feed brings nothing for `stall_s` though records wait."""
+    """Looks once in `watch_s`. `broken` is told of an evaluator that has not answered for
+    `silence_s`, or whose feed brings nothing for `stall_s` though records wait."""
 
     def __init__(self, settings: Settings, sight: Callable[[], Sight], alive: Callable[[], bool],
                  broken: Callable[[int, BaseException], None], now: Callable[[], float] = time.monotonic) -> None:

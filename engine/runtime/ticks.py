@@ -100,8 +100,7 @@ class Timetable:
         return max(last_close_by(until, step, start) for step, start in self.grids)
 
     def evaluated(self, watermark: int) -> int:
-        """The last evaluation time that is done, whether or not it was reported, once a query's watermark is there; MIN where there is
-        none."""
+        """The last evaluation time that is done at a watermark, reported or not; MIN for none."""
         return watermark if self.on_change or watermark == MIN else self.last_tick(watermark)
 
     def ticks(self, first: int, last: int, limit: int) -> list[int]:
@@ -188,7 +187,6 @@ class Ticker:
         self._changes = self._changes[self._changes > self.floor]
 
     def mark(self) -> Mark:
-        """Where it stands, for `back`."""
         return vars(self).copy()
 
     def back(self, mark: Mark) -> None:
@@ -292,7 +290,6 @@ class Ticker:
 
     @property
     def evaluated(self) -> int:
-        """The last evaluation time that is done, whether or not it was reported; MIN where there is none."""
         return self.timetable.evaluated(self.floor)
 
     def needs(self, least_floor: int = MIN, known: KnownNeeds | None = None) -> dict[str, Need]:

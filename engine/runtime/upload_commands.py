@@ -121,8 +121,7 @@ class UploadCommands(QueryCommands):
         return view.rule_set(name), created
 
     def check_rules(self, media: str, text: str) -> int:
-        """Whether a text is a rule set, as `put_rules` reads it; the number of its rules and facts. Nothing is set, and whether queries
-        could be planned with it is not looked at."""
+        """How many rules and facts a text has, read as `put_rules` does; nothing is set."""
         rules = checked(self._parse_rules(text, media, "rules"), self.settings.max_window_ms)
         return len(rules.rules) + len(rules.facts)
 
@@ -140,7 +139,6 @@ class UploadCommands(QueryCommands):
         self._remove(f"the rule set {name!r}", lambda view: view.rule_set(name), lambda end: end.rules(name, None), check)
 
     def _remove(self, what: str, find: Callable[[View], Upload], end_of: Callable[[Appender], Rows], check: Check[Upload]) -> None:
-        """Remove something that no query uses."""
         def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
             info = find(view)
             check(info)

@@ -82,7 +82,6 @@ class Measured:
         return round(sum(batch.items.get(iri, 0) for batch in self.recent(now_ms)) * 1000 / _SPAN_MS, 1)
 
     def recent(self, now_ms: int) -> list[_Came]:
-        """What came in the last ten seconds."""
         return [batch for batch in self.came if batch.at_ms >= now_ms - _SPAN_MS]
 
 
@@ -127,9 +126,8 @@ class Meters:
 
 @dataclass(frozen=True, slots=True)
 class Seen(Reader):
-    """A query at the pump after a batch. `reached` is the watermark up to which its results are committed, `next_tick` its next
-    evaluation that will be logged if nothing else comes. `beside`: it is being evaluated beside the pump. `behind`: something is left to
-    evaluate of what the pump has seen. `program` is how far a program with a time of its own is."""
+    """A query at the pump after a batch, as LiveQuery has it. `beside`: it is being evaluated
+    beside the pump."""
 
     definition: Definition
     statement: Statement
@@ -185,8 +183,8 @@ def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`catalogue` says what there is, `snapshot` how far the pump is with it; `sources` are the pushed streams at the end of the log,
-    by IRI."""
+    """What there is (`catalogue`), how far the pump is with it, and the pushed streams at the log's
+    end."""
 
     catalogue: Catalogue
     snapshot: Snapshot
@@ -207,7 +205,6 @@ class View:
         return query.wish if seen is None or query.changed > self.snapshot.position else seen.state
 
     def error(self, query: Registered) -> str | None:
-        """Why a query has failed, if it has."""
         seen = self.seen(query)
         if self.standing(query) != "failed":
             return None
@@ -241,7 +238,6 @@ class View:
         return [self.sources[stream] for stream in self.catalogue.queries.pushed(query) if stream in self.sources]
 
     def reached(self, query: Registered) -> int:
-        """The watermark up to which its results are committed."""
         seen = self.seen(query)
         return MIN if seen is None else seen.reached
 
