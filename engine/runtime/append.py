@@ -58,7 +58,6 @@ class Appender:
         return self.sources[stream]
 
     def take(self, count: int = 1) -> int:
-        """The first of `count` new positions."""
         first, self.position = self.position, self.position + count
         return first
 

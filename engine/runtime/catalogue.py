@@ -64,7 +64,6 @@ class Catalogue:
 
     @cached_property
     def _read(self) -> Mapping[str, Sequence[Registered]]:
-        """By pushed stream: the queries that it comes to."""
         found: dict[str, list[Registered]] = {}
         for query in self.queries.values():
             for stream in self.queries.pushed(query):
@@ -93,7 +92,6 @@ class Catalogue:
 
     @cached_property
     def epochs(self) -> frozenset[str]:
-        """The generations of queries that are neither removed nor replaced."""
         return frozenset(query.epoch for query in self.queries.values())
 
     # --- what the records of commands make of it

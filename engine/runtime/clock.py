@@ -42,7 +42,6 @@ class Clock:
         self.now_ms()
 
     def _tell(self, ahead_ms: int) -> None:
-        """Warn once each time that the machine's clock was set back."""
         self.ahead_ms = ahead_ms if ahead_ms >= _TOLD_MS else 0
         if self.ahead_ms and not self._told:
             _LOG.warning("the machine's clock was set back: it is %s ms behind the times given out; these go on from the last", ahead_ms)

@@ -189,7 +189,6 @@ class Commands:
         return TailPart(events[-limit:] if limit else [], len(events) <= limit and tail.gone <= since)
 
     def dead_letters(self, name: str) -> list[DeadLetter]:
-        """Items that were not taken, the latest first."""
         return self.results.letters(self.stream(name).iri, self.settings.letters_shown)
 
     def _push(self, name: str, prepared: Prepared, terms: Terms) -> Receipt:

@@ -46,7 +46,6 @@ class Room:
         return self.free() < self.reserve
 
     def fits(self, size: int) -> bool:
-        """Whether `size` bytes can be written without touching the reserve."""
         return self.free() - size >= self.reserve
 
     def check(self) -> None:

@@ -52,7 +52,6 @@ def held_text(found: Mapping[str, Any]) -> str:
 
 
 def _needs(found: Memory) -> dict[str, Any]:
-    """The window, the history, and the bound that no stream can break."""
     bound = found.bound(SHOWN, 1_000)
     shown = None if bound is None else {"facts": bound.facts, "log10": round(bound.log10, 1), "constants": SHOWN}
     return {"bound": shown, "streamIndependent": found.stream_independent, "windowMs": found.window_ms, "history": list(found.history)}

@@ -55,7 +55,6 @@ class Evaluations(Barriers):
                     self._make(query, query.makes, made.get(query.name, []), position)
 
     def bring_ahead(self) -> None:
-        """Let the executor do what it can for what will be due."""
         ready = [query.definition.epoch for query in self.queries.values() if query.state == "running" and not self.is_beside(query)]
         self.executor.bring_ahead([epoch for epoch in ready if epoch not in self._slow], self._limits.patience_ms)
 

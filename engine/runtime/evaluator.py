@@ -60,7 +60,6 @@ class Evaluator:
     # --- start and end
 
     def start(self) -> None:
-        """Start the backend, take up the queries where the result log ends, and let the feed catch up with the input log."""
         machine, own = self._machine, self._machine.settings
         machine.say("starting Spark")
         executor = Suspects(machine.backend.start(machine.say, self._broken), machine.deaths, machine.backend.alive,
@@ -152,7 +151,6 @@ class Evaluator:
             self.hurry()
 
     def hurry(self) -> None:
-        """What is in the log is to be processed now."""
         if (feed := self.feed) is not None:
             feed.wake()
 

@@ -100,7 +100,6 @@ def _result(results: ResultLog, query: Registered, result_id: str) -> ResultEven
 
 
 def _graphs(pump: Snapshot, query: Registered, position: int) -> dict[str, tuple[Triple, ...]]:
-    """The static graphs, if they are still those of the evaluation."""
     found: dict[str, tuple[Triple, ...]] = {}
     for iri in query.graphs:
         if pump.versions.get(iri, position + 1) > position:
@@ -110,7 +109,6 @@ def _graphs(pump: Snapshot, query: Registered, position: int) -> dict[str, tuple
 
 
 def _rules(pump: Snapshot, query: Registered, position: int) -> dict[str, RuleSet]:
-    """The rule sets, if they are still those of the evaluation."""
     found: dict[str, RuleSet] = {}
     for name in query.rules:
         stored = pump.rules.get(name)

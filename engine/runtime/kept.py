@@ -114,7 +114,6 @@ def _superfluous(parts: Sequence[_Part], enough: int, most_bytes: int) -> int:
 
 
 def _sizes(rows: pa.Table) -> np.typing.NDArray[np.int64]:
-    """The bytes of each row, of what a tail shows."""
     sizes = np.full(rows.num_rows, 2 * 8, np.int64)
     for name in _SHOWN[2:]:
         sizes += pc.fill_null(pc.binary_length(rows[name].cast(pa.string())), 0).to_numpy()

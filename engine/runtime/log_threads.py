@@ -170,7 +170,6 @@ class LogWriter:
 
 
 def _stamps(rows: Iterable[pa.Table], end: Appender) -> dict[str, int]:
-    """The last stamps given to items of arrival streams."""
     found: dict[str, int] = {}
     for table in rows:
         if table.num_rows and table["record"][0].as_py() == Kind.EVENT:

@@ -122,7 +122,6 @@ class Machine:
         self._opened.close()
 
     def _stop_parts(self) -> None:
-        """Stop what works on the data folder beside the log's end."""
         self.keeper.stop()
         self._watch.stop()
         if self._starter is not None and self.life:
@@ -236,28 +235,24 @@ class Machine:
     # --- the pump
 
     def reached(self, position: int, snapshot: Snapshot) -> None:
-        """The pump has committed up to `position`."""
         self.snapshot = snapshot
         with self._changed:
             self.position = position
             self._changed.notify_all()
 
     def has_no_room(self, failure: Exception) -> None:
-        """The pump waits for room on the disk."""
         if self._without_room is None:
             _LOG.error("the pump waits for room on the disk: %s", failure)
             self._without_room = str(failure)
             self.say(f"waiting for room on the disk: {failure}")
 
     def has_room(self) -> None:
-        """The pump could write what it did."""
         if self._without_room is not None:
             _LOG.warning("there is room on the disk again")
             self._without_room = None
             self.say("ready")
 
     def end_removed(self) -> None:
-        """End the evaluations of queries that are removed or replaced by what is in the log."""
         if (pump := self._evaluator.pump) is not None:
             pump.end_removed()
 
@@ -306,7 +301,6 @@ class Machine:
         return self.room.reserve if self._is_open else None
 
     def health(self) -> tuple[bool, dict[str, Any]]:
-        """Whether the engine does its work, and what does not work beside it."""
         workers, reasons = self.workers, list[str]()
         if self._is_open:
             reasons = [*self._watch.reasons(workers), *([self._without_room] if self._without_room is not None else [])]

@@ -83,7 +83,6 @@ def run(program: RuleSet, given: Mapping[str, pa.Table], until_ms: int | None = 
 
 
 def _called(atom: Atom) -> str:
-    """What a person calls the predicate of a head."""
     if atom.predicate != TRIPLE or not isinstance(link := atom.terms[1], Constant):
         return atom.predicate
     class_ = atom.terms[2]

@@ -295,7 +295,6 @@ class Pump(Evaluations):
     # --- recovery
 
     def restore(self) -> None:
-        """Take up where the result log ends."""
         self.position = self.results.position
         self._numbers = self.results.meta("numbers", 0)
         self.kept.states |= {iri: StreamState(**state) for iri, state in self.results.stream_states().items()}

@@ -151,7 +151,6 @@ class LiveQuery(Reader):
         return [self._difference(answer) for answer in answers if answer.reported]
 
     def _follow(self) -> None:
-        """Tell the ticker how far the rules are that the query uses."""
         if isinstance(self.ticker, MixedTicker) and self.program is not None:
             self.ticker.follow((self.program.until + 1) // 2, self.program.next)
 

@@ -176,7 +176,6 @@ class QueryCommands(Commands):
         return query
 
     def _checked(self, name: str, view: View, check: Check[QueryInfo]) -> Registered:
-        """The query that a command is for, if it may be carried out."""
         query = self._query(name, view)
         check(self._info(query, view))
         return query
@@ -254,7 +253,6 @@ def _makes(statement: Statement, stream: str | None) -> str | None:
 
 
 def _check_limits(given: object, most: EvaluationLimits) -> None:
-    """Refuse limits of a query that are not lower than the server's."""
     if not isinstance(given, dict):
         raise _wrong("limits", "limits must be an object.")
     for name, value in given.items():

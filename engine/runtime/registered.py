@@ -114,7 +114,6 @@ class Reader:
 
     @property
     def graphs(self) -> frozenset[str]:
-        """Static graphs that it reads or reasons with."""
         return frozenset(source.iri for source in (*self.statement.graphs, *self.statement.reasoning_graphs))
 
     @property

@@ -186,7 +186,6 @@ class RuleSetInfo:
     text: str | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The rule set without its text."""
         return {"name": self.name, "builtIn": self.built_in, "description": self.description, "type": self.media,
                 "clauses": self.clauses, "etag": self.etag, "usedBy": list(self.used_by)}
 
@@ -233,7 +232,6 @@ class ResultEvent:
 
     @property
     def full(self) -> bytes:
-        """The relation at `at_ms`."""
         return self.payload if (whole := self.relation) is None else whole
 
     @property

@@ -136,7 +136,6 @@ def item_rows(prepared: Prepared, stream: str, taken: np.typing.NDArray[np.bool_
 
 
 def control_rows(*records: Control) -> pa.Table:
-    """Rows of the log for records without triples."""
     count = len(records)
     columns: dict[str, Any] = {name: pa.nulls(count, ROWS.field(name).type) for name in ("t", *_CONTENT)}
     columns |= {"position": [r.position for r in records], "row": [0] * count, "record": [int(r.kind) for r in records],
@@ -160,7 +159,6 @@ def graph_rows(position: int, graph: str, triples: Sequence[Triple] | None) -> p
 
 
 def at_position(rows: pa.Table, position: int) -> pa.Table:
-    """The rows of one record, at another position."""
     return rows.set_column(0, ROWS.field(0), _repeat(position, rows.num_rows, pa.int64()))
 
 

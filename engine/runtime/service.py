@@ -69,7 +69,6 @@ class Engine(UploadCommands):
         return self._machine.health()
 
     def info(self) -> dict[str, Any]:
-        """What ``/info`` adds of the engine."""
         return {"backlog": self._machine.backlog if self.ready else None, "reserveBytes": self._machine.reserve,
                 "watch": {"silenceSeconds": self.settings.silence_s, "stallSeconds": self.settings.stall_s,
                           "restartsInARow": self.settings.restarts_in_a_row},
@@ -78,7 +77,6 @@ class Engine(UploadCommands):
                 "totals": dict(self._machine.snapshot.measured.totals), **self._machine.backend.describe()}
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each notice, from engine threads, until the returned function is called."""
         return self._machine.listeners.subscribe(listener)
 
     # --- plans
@@ -95,7 +93,6 @@ class Engine(UploadCommands):
                 "estimate": needs_of(statement, view, self.clock.now_ms()).to_json()}
 
     def warnings(self, text: str, media: str | None = None) -> list[Diagnostic]:
-        """What may keep a valid text from ever answering, by what there is now."""
         view = self._machine.view
         return _warnings(_with_data(self._statement(text, media), view), view)
 
@@ -119,7 +116,6 @@ class Engine(UploadCommands):
                 "plan": self._compiled(query, view).tree()}
 
     def stats(self, name: str) -> dict[str, Any]:
-        """Progress and lag of a query, and the last batches of the pump."""
         view = self._machine.view
         query = self._query(name, view)
         info, bounds, seen = self._info(query, view), self.results.bounds(name), view.seen(query)
@@ -144,7 +140,6 @@ class Engine(UploadCommands):
         return evidence_of(self.results, self._machine.folder, view, self._query(name, view), result_id)
 
     def held(self, name: str) -> Held:
-        """What a rule program has told to hold and not to cease, as it is committed."""
         query = self._query(name, self._machine.view)
         return held_of(self.results.relation(name), query.epoch, variables(query.statement),
                        isinstance(query.statement.query, TimedProgram), self.settings.max_result_rows)
@@ -212,7 +207,6 @@ def _warnings(statement: Statement, view: View) -> list[Diagnostic]:
 
 
 def _sources(statement: Statement, view: View) -> list[dict[str, str | None]]:
-    """The streams that a statement reads, each with the query that makes it."""
     makers = view.catalogue.queries.makers
     return [{"iri": iri, "query": makers[iri].name if iri in makers else None}
             for iri in dict.fromkeys(source.stream for source in statement.streams)]

@@ -109,7 +109,6 @@ def _unselected(statement: Statement, variables: Sequence[Variable], known: froz
 
 
 def _place(statement: Statement, variable: Variable) -> Span | None:
-    """Where a variable first stands in the text."""
     found = re.search(rf"[?$]{re.escape(variable.name)}(?!\w)", statement.text)
     return Span(statement.text, found.start(), found.end()) if found else None
 
@@ -149,7 +148,6 @@ def _words(statement: Statement, graphs: Mapping[str, pa.Table], rules: Mapping[
 
 
 def _mentioned(table: pa.Table, words: Iterable[str]) -> set[str]:
-    """Those of the words that occur in a graph, in any place."""
     wanted = pa.array(sorted(words), pa.string())
     columns = (table[name].cast(pa.string()) for name in "spo")
     return {token for column in columns for token in pc.unique(column.filter(pc.is_in(column, value_set=wanted))).to_pylist()}
@@ -216,7 +214,6 @@ def _rows(source: StreamSource, view: View, now_ms: int) -> int:
 
 
 def _scaled(estimate: Estimate, rows: int) -> Estimate:
-    """Counts of so many rows of the same kinds."""
     share = rows / estimate.total if estimate.total else 0.0
     return Estimate(rows, {p: int(count * share) for p, count in estimate.predicates.items()},
                     {c: int(count * share) for c, count in estimate.classes.items()})
@@ -296,13 +293,11 @@ def check_kept(source: StreamSource, content: StreamContent, state: StreamState 
 
 
 def _count(content: StreamContent, low: int, high: int, unit: str) -> int:
-    """The distinct triples, or items, of these times."""
     keys = ["t", "s", "p", "o"] if unit == "triples" else ["t"]     # equal items of one time are one item
     return int(content.between(low, high, -1).group_by(keys).aggregate([]).num_rows)
 
 
 def _not_kept(source: StreamSource, low: int, high: int, kept_from: int, readers: Sequence[Seen]) -> EngineError:
-    """What the window shows, what is kept, why, and what can be asked instead."""
     kept = {query.name: " ".join(show_window(window) for stream, window in query.timetable.windows if stream == source.stream)
             for query in readers if query.state != "failed"}
     detail = f"Not all items that this window on <{source.stream}> shows are kept"

@@ -82,7 +82,6 @@ class GraphStore:
             del self._unwritten[version]
 
     def committed(self) -> None:
-        """The versions replaced are no longer needed."""
         for path in self._stale:
             remove(path)
         self._stale.clear()
@@ -160,7 +159,6 @@ def stored_rules(parse: ParseRules, definitions: Mapping[str, Mapping[str, Any]]
 
 
 def understood(stored: Mapping[str, StoredRules]) -> dict[str, RuleSet]:
-    """The rules that can be used, by the name of their set."""
     return {name: found.rules for name, found in stored.items() if found.lost is None}
 
 

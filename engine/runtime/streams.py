@@ -99,7 +99,6 @@ def describe_made(iri: str, query: str, time: str) -> dict[str, Any]:
 
 
 def check_pushable(name: str, descriptor: Mapping[str, Any]) -> None:
-    """Refuse a push to a stream that a query makes."""
     if descriptor["source"]["type"] == "query":
         raise made_by_a_query(name, "Nothing can be pushed to it.")
 
@@ -232,7 +231,6 @@ def kept_receipt(payload: dict[str, Any]) -> KeptReceipt:
 
 
 def repeated(known: KeptReceipt, terms: Terms) -> Receipt:
-    """The first answer again, if the request is the same."""
     if None not in (known.digest, terms.digest) and known.digest != terms.digest:
         raise EngineError("idempotency-key-reused", 422, f"The Idempotency-Key {terms.key!r} was used for another request.")
     return replace(known.receipt, repeated=True)

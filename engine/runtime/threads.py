@@ -107,7 +107,6 @@ class Watch:
         self.worker.join()
 
     def reasons(self, workers: Sequence[Worker]) -> list[str]:
-        """Why the engine does not do its work."""
         found = troubles(workers, self._settings.stall_s)
         now, sight = self._now(), self._sight()
         if (since := self._silent_since) is not None:
@@ -154,7 +153,6 @@ class Task:
 
     @property
     def found(self) -> list[Answer]:
-        """All answers, once they are there."""
         return [*self.answers, *([] if self.decided is None else [self.decided])]
 
 
@@ -182,7 +180,6 @@ class Lane:
 
     @property
     def has_ended(self) -> bool:
-        """Whether there is something to take."""
         return not self._closed and any(task.ended.is_set() for task in self._tasks.values())
 
     def take_ended(self) -> Iterator[Task]:

@@ -32,7 +32,6 @@ class Ahead:
         self._pauses: dict[str, tuple[int, int]] = {}
 
     def note(self, found: Sequence[Control]) -> None:
-        """Take in records that the pump has not processed."""
         for verdict in verdicts(found):
             self.add(verdict)
         for control in found:

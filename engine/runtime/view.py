@@ -93,7 +93,6 @@ class Meters:
         self._told: dict[str, _Told] = {}
 
     def batch(self, outcome: Outcome, now_ms: int) -> None:
-        """Note a batch that ended at `now_ms`."""
         before, results = self.measured, len(outcome.results)
         shown = {"at": iso(now_ms), "rows": outcome.rows, "ticks": outcome.ticks, "results": results,
                  "evaluateMs": round(outcome.evaluate_ms, 1), "totalMs": round(outcome.total_ms, 1)}
