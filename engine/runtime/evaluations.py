@@ -246,7 +246,7 @@ class Evaluations(Barriers):
             quick = task.ms * 4 < task.due.limits.evaluation_ms
             most = self._slow.get(task.due.query, 1)
             self._slow[task.due.query] = min(most * 2, limits.ticks) if quick else max(1, most // 2)
-        self._log_answers(task.found, {})
+        self._log_answers([*task.answers, *([] if task.decided is None else [task.decided])], {})
 
     def _settle(self, queries: Sequence[LiveQuery]) -> None:
         """Wait for the lane with some queries, and evaluate what else is due of them, before they see something else."""

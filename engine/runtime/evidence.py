@@ -1,7 +1,5 @@
-"""What the evaluation of a logged result saw, read back from the logs: the items of its windows, the graphs and rule sets of its time.
-
-Nothing is taken from another time: where an item may be missing, or a version has been replaced, that is said instead.
-"""
+"""What the evaluation of a logged result saw, read back from the logs. Nothing is taken from
+another time: where an item may be missing, or a version has been replaced, that is said instead."""
 
 import re
 from collections import defaultdict

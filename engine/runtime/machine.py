@@ -1,7 +1,6 @@
-"""The running parts: data folder, input log, evaluator (evaluator.py), timer, watch; start, recovery, failure, stop, health.
-
-Start-up is in two steps: what is quick (lock, database, end of the log) at once, Spark and the state of the queries in a thread.
-"""
+"""The running parts: data folder, input log, evaluator (evaluator.py), timer, watch; start,
+recovery, failure, stop, health. Start-up is in two steps: what is quick (lock, database, end of the
+log) at once, Spark and the state of the queries in a thread."""
 
 import logging
 import threading
@@ -301,24 +300,21 @@ class Machine:
         return self.room.reserve if self._is_open else None
 
     def health(self) -> tuple[bool, dict[str, Any]]:
-        workers, reasons = self.workers, list[str]()
-        if self._is_open:
-            reasons = [*self._watch.reasons(workers), *([self._without_room] if self._without_room is not None else [])]
+        if not self._is_open:
+            return False, {"degraded": [], "threads": {}}
+        workers = self.workers
+        reasons = [*self._watch.reasons(workers), *([self._without_room] if self._without_room is not None else [])]
         return self.state == "running" and not reasons, {
             **({"reason": "; ".join(reasons)} if reasons else {}), "degraded": [asdict(trouble) for trouble in self._troubles()],
             "threads": {worker.name: worker.to_json() for worker in workers}}
 
     @property
     def workers(self) -> list[Worker]:
-        if not self._is_open:
-            return []
         parts = [part.worker for part in (self._evaluator.owner, self._evaluator.feed) if part is not None]
         parts += [self._starter] if self._starter is not None else []
         return [self.writer.worker, self.timer.worker, self.keeper.worker, self._watch.worker, *parts]
 
     def _troubles(self) -> Iterator[Trouble]:
-        if not self._is_open:
-            return
         yield from self.aside.troubles()
         if self.room.low:
             yield Trouble("disk", str(self.settings.data), f"{self.room.free()} bytes free; below {self.room.reserve} nothing is taken in")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace as changed
+from itertools import count
 from typing import Any
 
 from engine.execution.compiled import Compiled
@@ -214,10 +215,8 @@ class QueryCommands(Commands):
         if name is not None and written is not None and name != written:
             raise EngineError("name-mismatch", 422, f"The text registers {written!r}, the request {name!r}.", {"name": name})
         if name is None and written is None:
-            number = 1
-            while f"query-{number}" in view.catalogue.queries:
-                number += 1
-            return f"query-{number}"
+            names = (f"query-{number}" for number in count(1))
+            return next(free for free in names if free not in view.catalogue.queries)
         return check_name(name or written or "")
 
 

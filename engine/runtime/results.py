@@ -1,8 +1,7 @@
-"""The result log and everything else that must outlive the process, in one SQLite file (WAL).
+"""The result log and all else that must outlive the process, in one SQLite file (WAL).
 
-The pump writes results, the states of queries and streams, and the position reached in the input log in one transaction. A power cut
-may undo the last ones (``synchronous=NORMAL``): the input log then gives the same results with the same ids again.
-"""
+The pump writes all that a batch changes in one transaction. A power cut may undo the last ones
+(``synchronous=NORMAL``): the input log then gives the same results with the same ids again."""
 
 import json
 import sqlite3
@@ -245,8 +244,8 @@ class ResultLog(Database):
 
     def latest(self, query: str, output: str | None = None) -> ResultEvent | None:
         """The last logged result of a query's current epoch, or the last one with that output operator."""
-        rows = self._results("where query = ? and output = coalesce(?, output) order by id desc limit 1", (query, output))
-        return rows[0] if rows else None
+        where = "where query = ? and output = coalesce(?, output) order by id desc limit 1"
+        return next(iter(self._results(where, (query, output))), None)
 
     def read(self, query: str, after_seq: int, limit: int = 1_000, size: int | None = None) -> list[ResultEvent]:
         """Results with a greater seq than `after_seq`, in order, of `size` bytes together (or one that is larger)."""
@@ -257,8 +256,7 @@ class ResultLog(Database):
         return self._results("where query = ? and seq > ? order by seq limit ?", (query, after_seq, limit))
 
     def before(self, query: str, seq: int) -> ResultEvent | None:
-        rows = self._results("where query = ? and seq < ? order by seq desc limit 1", (query, seq))
-        return rows[0] if rows else None
+        return next(iter(self._results("where query = ? and seq < ? order by seq desc limit 1", (query, seq))), None)
 
     def positions(self, query: str, first_seq: int, last_seq: int) -> dict[int, int | None]:
         """By seq: the position in the input log up to which the evaluation of a result saw; None where that is not known."""

@@ -1,7 +1,6 @@
-"""What is told of a statement by what there is now: warnings that a valid one may never answer, what it would need, and whether the
-items that a window of a one-shot query shows are all there.
-
-Estimates decide no result: what is registered is held to the limits of its evaluations (engine/limits.py)."""
+"""What is told of a statement by what there is now: warnings that a valid one may never answer,
+what it would need, and whether the items are kept that a window of a one-shot query shows.
+Estimates decide no result: what is registered is held to the limits of its evaluations."""
 
 import math
 import re

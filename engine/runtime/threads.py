@@ -151,10 +151,6 @@ class Task:
     ended: threading.Event = field(default_factory=threading.Event)
     given_up: bool = False
 
-    @property
-    def found(self) -> list[Answer]:
-        return [*self.answers, *([] if self.decided is None else [self.decided])]
-
 
 class Lane:
     """At most one task of each query, by its epoch. Belongs to the pump's thread but for `close`; `wake` is called, from any thread, when
