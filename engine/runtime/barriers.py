@@ -170,7 +170,6 @@ class Barriers:
         self.executor.forget(epoch)
 
     def _forget(self, made: str) -> None:
-        """A stream is no longer made."""
         self.kept.forget(made)
         self._changes.gone.append(made)
         self._changes.made = [(stream, facts) for stream, facts in self._changes.made if stream != made]

@@ -109,7 +109,6 @@ class Catalogue:
                        numbers=max(self.numbers, definition.number))
 
     def with_change(self, kind: Kind, name: str, position: int) -> Catalogue:
-        """After the end of a query, a pause or a resumption."""
         if kind is Kind.UNREGISTER:
             return replace(self, queries=FixedQueries(_with(self.queries, name, None)),
                            removed=_with(self.removed, name, position))

@@ -214,7 +214,6 @@ def _makers(view: View) -> dict[str, Registered]:
 
 
 def _check_free(name: str, iri: str, catalogue: Catalogue) -> None:
-    """Refuse a stream whose name or IRI another stream has, or a query for its own stream."""
     for query in catalogue.queries.values():
         if query.makes is not None and query.name == name:
             raise conflict(f"The query {name!r} makes a stream of this name.", name=name)

@@ -216,7 +216,6 @@ def events_of(rows: pa.Table) -> Iterator[Event]:
 
 
 def _made(results: ResultLog, stream: str, maker: str, begin: int, tick: int, since: int, position: int) -> Iterator[Event]:
-    """The items of a stream that the query `maker` makes, from the result log."""
     bounds = results.bounds(maker)
     oldest = next(iter(results.read(maker, bounds.oldest - 1, 1)), None)
     if oldest is not None and oldest.at_ms > begin and not (oldest.seq == 1 and str(bounds.epoch).endswith("c1")):

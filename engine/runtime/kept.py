@@ -154,7 +154,6 @@ class KeptStreams:
         return self._keep(stream, rows, used)
 
     def make(self, stream: str, facts: pa.Table, items: int, used: bool) -> Times:
-        """Take in items of a stream that a query makes; where it is `used`, their distinct times in order."""
         self.states[stream].items += items
         return self._keep(stream, facts, used)
 
@@ -168,7 +167,6 @@ class KeptStreams:
         return np.unique(facts["t"].to_numpy())
 
     def times(self, stream: str, since: int) -> Times:
-        """The distinct times of the facts kept of a stream from positions > `since`."""
         if stream not in self.contents:
             return np.empty(0, np.int64)
         return np.unique(self.contents[stream].after(since)["t"].to_numpy())
@@ -190,7 +188,6 @@ class KeptStreams:
                     self.contents[stream].append(facts_of(rows.filter(pc.greater_equal(rows["t"], needed[stream]))))
 
     def refill(self, streams: Sequence[str], tables: Iterable[pa.Table]) -> None:
-        """Make the contents of `streams` anew from all their items."""
         for stream in streams:
             self.contents[stream].evict(MAX)
         for table in tables:
@@ -211,7 +208,6 @@ class KeptStreams:
 
 
 def _horizon(content: StreamContent, need: Need) -> int:
-    """The time before which nothing of `content` is needed."""
     times = [need.from_ms]
     if need.from_ms > MIN and content.rows:
         times += [content.horizon(need.from_ms, count, unit) for count, unit in ((need.triples, "triples"), (need.items, "items")) if count]

@@ -269,7 +269,6 @@ class Machine:
         return self.position >= position
 
     def catch_up(self) -> None:
-        """Let the pump take in what is in the log and waits for more, as nothing is due with it."""
         self._evaluator.catch_up()
 
     @property

@@ -100,7 +100,6 @@ def _rows(relation: str, table: pa.Table) -> dict[tuple[str, tuple[str, ...]], l
 
 
 def _check_ends(facts: Mapping[str, pa.Table]) -> None:
-    """On a timeline of granules a fact holds always, or has a begin and an end."""
     for name, table in facts.items():
         if pc.any(pc.xor(pc.equal(table["lo"], ALWAYS.lo), pc.equal(table["hi"], ALWAYS.hi))).as_py():
             raise ValueError(f"A fact of {name.rpartition('/')[0]} has a begin or an end only; on a timeline of granules one holds always, "

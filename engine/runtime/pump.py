@@ -335,7 +335,6 @@ class Pump(Evaluations):
             _LOG.error("the query %r cannot go on: %s", query.name, query.error)
 
     def _fail_readers_of_lost(self) -> None:
-        """What reads the stream of a query that could not be taken up would wait for ever."""
         lost = [query for query in self.queries.values() if query.state == "failed"]
         while lost:
             maker = lost.pop()

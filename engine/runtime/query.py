@@ -102,7 +102,6 @@ class LiveQuery(Reader):
             self.relation, self.relation_changed = holding.whole(held.slice(0, 0), [gone, held]), True
 
     def needs(self, paused_from: int = MIN, known: KnownNeeds | None = None) -> dict[str, Need]:
-        """What must be kept of each stream; nothing for a failed query."""
         if self.state == "failed" or self.overrun:
             return {}
         needs = self.ticker.needs(paused_from if self.state == "paused" else MIN, known)

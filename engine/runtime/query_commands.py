@@ -1,12 +1,10 @@
 """Commands on queries: registration, states, removal. A query that makes a stream is not removed,
 paused or replaced under its readers unless forced."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace as changed
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 from engine.execution.compiled import Compiled
 from engine.ir.statement import Statement
@@ -44,7 +42,7 @@ class Wish:
     media: str | None = None
 
     @classmethod
-    def of(cls, given: dict[str, Any], most: EvaluationLimits = EvaluationLimits()) -> Wish:
+    def of(cls, given: dict[str, Any], most: EvaluationLimits = EvaluationLimits()) -> Self:
         """From the options of a request; 422 names what is wrong. `most` are the limits of the server: a query's may be lower."""
         options = dict(given)
         replace, force, since = options.pop("replace", False), options.pop("force", False), _since(options.pop("since", None))

@@ -158,7 +158,6 @@ class Queries(dict[str, Query]):
         return [query for query in self.values() if name in query.rules]
 
     def dependents(self, query: Query) -> list[Query]:
-        """All that read what a query makes, directly or through others; each after those that it reads."""
         return self.below(query.makes)
 
     def below(self, stream: str | None) -> list[Query]:
@@ -194,8 +193,7 @@ class Queries(dict[str, Query]):
         """The time up to which each query may be evaluated, by name, given (watermark, idle) of pushed streams.
 
         A query all of whose streams are idle is evaluated as far as those that read what it makes, for they do not wait for it: what they
-        see of it must be there before. Pauses and failures do not count.
-        """
+        see of it must be there before. Pauses and failures do not count."""
         makers, order = self.makers, [query for level in self.levels() for query in level]
         reach, asleep = dict[str, int](), set[str]()
 

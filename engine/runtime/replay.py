@@ -1,15 +1,15 @@
 """Recorded streams through queries at full speed, without server, clock or Structured Streaming (``thalweg run``).
 
 The recording is the whole truth: items are taken in the order of their time stamps, so that nothing is late, and at its end each query
-is evaluated up to the last close that still sees an event. Queries may read what others make.
-"""
+is evaluated up to the last close that still sees an event. Queries may read what others make."""
 
-from __future__ import annotations
 
 from collections import Counter
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -209,7 +209,7 @@ class _Part:
     sizes: np.typing.NDArray[np.int64]
 
     @classmethod
-    def of(cls, stream: str, table: pa.Table) -> _Part:
+    def of(cls, stream: str, table: pa.Table) -> Self:
         firsts = np.flatnonzero(np.diff(table["item"].to_numpy(), prepend=-1))
         times = table["t"].fill_null(0).to_numpy()
         return cls(stream, table, times if len(firsts) == len(times) else times[firsts], firsts, np.diff(firsts, append=table.num_rows))

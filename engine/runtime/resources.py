@@ -209,7 +209,6 @@ class ResultEvent:
 
     @property
     def id(self) -> str:
-        """The id of its server-sent event."""
         return f"{self.epoch}-{self.seq}"
 
     @property

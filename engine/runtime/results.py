@@ -70,10 +70,7 @@ class Changes:
 
 
 class ResultLog(Database):
-    """Written by one thread at a time; read by any."""
-
     def __init__(self, path: Path | None, retention: Retention = Retention(), letters: int = 1_000, keys: int = 100_000) -> None:
-        """`path` None keeps everything in memory (a replay)."""
         super().__init__(path)
         self._retention = retention
         self._letters, self._keys = letters, keys
@@ -268,7 +265,6 @@ class ResultLog(Database):
         return self._results(where, (query, after_seq, limit))[::-1]
 
     def bounds(self, query: str) -> Bounds:
-        """The oldest and the newest seq that are kept, 0 for none."""
         rows = list(self._read("select epoch, min(seq), max(seq) from results where query = ? group by epoch", (query,)))
         return Bounds(*rows[-1]) if rows else Bounds(None, 0, 0)
 

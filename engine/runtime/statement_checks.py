@@ -257,7 +257,6 @@ class _Conjunction:
 
 
 def _products(pattern: ir.Pattern) -> Iterator[list[tuple[ir.TriplePattern, ...]]]:
-    """The groups of triple patterns of each conjunction in a pattern."""
     conjunction = _Conjunction()
     conjunction.add(pattern)
     yield conjunction.unconnected()

@@ -188,7 +188,6 @@ class KeptKeys:
         return found if found is not None or self._base is None or stream in self._dropped else self._base.get(stream, key)
 
     def add(self, stream: str, kept: KeptReceipt) -> None:
-        """Keep an answer, as the youngest."""
         own = self._streams.setdefault(stream, {})
         own.pop(kept.key, None)
         own[kept.key] = kept
