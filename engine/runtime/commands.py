@@ -95,7 +95,7 @@ class Commands:
         return written
 
     def _write_prepared(self, prepare: Callable[[View], Proposal[Reply]]) -> tuple[Reply, View]:
-        """`prepare` something slow, then decide; again where the decision finds that too much has changed meanwhile (`StaleError`)."""
+        """Prepare what is slow, then decide; again where too much has changed (`StaleError`)."""
         for number in range(_TRIES):
             with self._turn if number >= _FREE_TRIES else nullcontext():    # who lost often waits for the others who did, not for luck
                 try:

@@ -29,9 +29,9 @@ Found = TypeVar("Found")
 _FILE = re.compile(r"(\d{16})-(\d{16})\.parquet")
 _EVER = 1 << 62
 _MERGED_BYTES = 64 << 20    # of files that are merged into one: so much more room is needed meanwhile
-# The system's state, not the file's: nothing is known to be lost.
 _SIDE_BY_SIDE = 10_000      # rows from which on the columns of a file are read side by side
 _REPEATED = ["stream", "g", "p"]    # in a fresh file a dictionary of other columns takes as long as all else, for a quarter of the bytes
+# The system's state, not the file's: nothing is known to be lost.
 _PASSING = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN))
 
 
@@ -50,7 +50,8 @@ class Holes:
     def __init__(self, path: Path, staging: Path) -> None:
         self._path, self._staged = path, staging / path.name
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        self._holes = tuple(Hole(first, last, reason) for first, last, reason in map(json.loads, lines))
+        found = map(json.loads, lines)
+        self._holes = tuple(Hole(first, last, reason) for first, last, reason in found)
 
     def __iter__(self) -> Iterator[Hole]:
         return iter(self._holes)
@@ -136,7 +137,8 @@ class LogFolder:
         for table in self.read(after):
             first = table["position"][0].as_py()
             if first > self.holes.after(after):
-                for begin, end in without(after + 1, first - 1, self.files()):  # files are merged meanwhile
+                there = self.files()    # once more: files are merged meanwhile
+                for begin, end in without(after + 1, first - 1, there):
                     self.holes.add(begin, end, "there is no file with them")
             yield table
             after = table["position"][-1].as_py()

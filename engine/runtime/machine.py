@@ -302,7 +302,9 @@ class Machine:
         if not self._is_open:
             return False, {"degraded": [], "threads": {}}
         workers = self.workers
-        reasons = [*self._watch.reasons(workers), *([self._without_room] if self._without_room is not None else [])]
+        reasons = self._watch.reasons(workers)
+        if self._without_room is not None:
+            reasons.append(self._without_room)
         return self.state == "running" and not reasons, {
             **({"reason": "; ".join(reasons)} if reasons else {}), "degraded": [asdict(trouble) for trouble in self._troubles()],
             "threads": {worker.name: worker.to_json() for worker in workers}}

@@ -169,7 +169,8 @@ class Pump(Evaluations):
                 self.kept.states[control.stream].sleep(sound_watermark(control.watermark))
             case Kind.REFUSED:
                 letters = control.payload["letters"]
-                check_storable(letter[name] for letter in letters for name in ("reason", "t", "text"))
+                for letter in letters:
+                    check_storable((letter["reason"], letter["t"], letter["text"]))
                 self.kept.states[control.stream].refuse(control.payload)
                 self._changes.letters.append((control.stream, control.position, letters))
             case Kind.KEY:

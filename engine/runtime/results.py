@@ -46,8 +46,8 @@ class _New:
 class Changes:
     """What one batch of the pump changes, written together. States are JSON values; a None removes. `queries` have a definition (None: it
     is as it was written last) and a state. `descriptors` are of streams that came or went, in order: name, IRI, descriptor. `made` are
-    facts of streams that queries make, `gone` such streams that are no more. `positions` are those up to which the log was seen for each
-    of the results; the last ones may have none."""
+    facts of streams that queries make, `gone` such streams that are no more. `positions` tell up to
+    where the log was seen for each of the results; the last ones may have none."""
 
     position: int
     results: list[ResultEvent] = field(default_factory=list)
@@ -91,7 +91,8 @@ class ResultLog(Database):
             db.executemany(f"insert into results ({_RESULT}, bytes, logged, position) values (?,?,?,?,?,?,?,?,?,?,?,?,?)",
                            [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, pack_text(r.logged), r.logged_relation,
                              json.dumps(r.meta), r.size, now_ms, position)
-                            for r, position in zip_longest(changes.results, changes.positions) if _stays(r, changes)])
+                            for r, position in zip_longest(changes.results, changes.positions)
+                            if _stays(r, changes)])
             meta = {**changes.meta, "position": changes.position}
             db.executemany("insert or replace into meta values (?,?)", [(name, json.dumps(value)) for name, value in meta.items()])
         for result in changes.results:
@@ -253,7 +254,8 @@ class ResultLog(Database):
         return self._results("where query = ? and seq > ? order by seq limit ?", (query, after_seq, limit))
 
     def before(self, query: str, seq: int) -> ResultEvent | None:
-        return next(iter(self._results("where query = ? and seq < ? order by seq desc limit 1", (query, seq))), None)
+        where = "where query = ? and seq < ? order by seq desc limit 1"
+        return next(iter(self._results(where, (query, seq))), None)
 
     def positions(self, query: str, first_seq: int, last_seq: int) -> dict[int, int | None]:
         """By seq: the position in the input log up to which the evaluation of a result saw; None where that is not known."""

@@ -144,14 +144,15 @@ class RuleStore:
         self.stored |= stored_rules(self.parse, definitions)
 
 
-def stored_rules(parse: ParseRules, definitions: Mapping[str, Mapping[str, Any]]) -> dict[str, StoredRules]:
+def stored_rules(parse: ParseRules, definitions: Mapping[str, Mapping[str, Any]]
+                 ) -> dict[str, StoredRules]:
     """Rule sets that were accepted once, by name."""
     found = {}
     for name, definition in definitions.items():
         media, text, rules, lost = definition["media"], definition["text"], RuleSet(name, ()), None
         try:
             rules = parse(text, media, name)
-        except Exception as error:  # accepted by an earlier version; whatever a parser raises is this rule set's failure
+        except Exception as error:  # whatever a parser raises is this rule set's failure
             _LOG.exception("the rule set %r is not understood", name)
             lost = f"the rule set {name!r} is not understood: {error}"
         found[name] = StoredRules(media, text, definition["version"], rules, lost)

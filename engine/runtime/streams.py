@@ -145,8 +145,10 @@ class Source:
         """As it is after one more record of its own; `control` is None for an item."""
         source = replace(self, active_ms=now_ms)
         if control is None or control.kind in (Kind.MARK, Kind.IDLE):
-            return replace(source, watermark=max(source.watermark, MIN if watermark is None else watermark),
-                           idle=control is not None and control.kind is Kind.IDLE, items=source.items + (control is None))
+            reached = source.watermark if watermark is None else max(source.watermark, watermark)
+            is_idle = control is not None and control.kind is Kind.IDLE
+            items = source.items + (control is None)
+            return replace(source, watermark=reached, idle=is_idle, items=items)
         if control.kind is Kind.REFUSED:
             return replace(source, late=source.late + control.payload["late"], refused=source.refused + control.payload["refused"])
         return source

@@ -150,7 +150,7 @@ class UploadCommands(QueryCommands):
 
     def _plans(self, name: str, rules: RuleSet, view: View) -> dict[str, Compiled]:
         """The plans with new rules of the queries that use them, by name. Refuses rules with which one that runs could not be planned."""
-        plans = {}
+        plans, others = {}, {**view.catalogue.rule_sets, name: rules}
         for query in view.catalogue.queries.using_rules(name):
             if view.standing(query) == "failed":
                 continue
@@ -161,7 +161,7 @@ class UploadCommands(QueryCommands):
                 raise in_use(f"The query {query.name!r} uses these rules with a time of their own: what was derived cannot be taken back.",
                              [query.name])
             try:
-                plans[query.name] = self._plan(query, view, rules={**view.catalogue.rule_sets, name: rules})
+                plans[query.name] = self._plan(query, view, rules=others)
             except (DiagnosticError, ValueError) as error:
                 reason = error.diagnostics[0].message if isinstance(error, DiagnosticError) else str(error)
                 raise in_use(f"The query {query.name!r} cannot be planned with these rules: {reason}", [query.name]) from error
