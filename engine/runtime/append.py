@@ -94,9 +94,13 @@ class Appender:
                 raise EngineError("watermark-ahead", 422, f"The watermark is more than {source.ahead_ms} ms ahead of the server's clock.",
                                   {"limit": source.ahead_ms})
             rows += self.mark(stream, terms.watermark_ms, now_ms)
-        receipt = replace(receipt, watermark_ms=_known(self.sources[stream].watermark))
+        if (reached := self.sources[stream].watermark) != MIN:
+            receipt = replace(receipt, watermark_ms=reached)
         if terms.key is not None:
-            rows.append(self._keep(stream, KeptReceipt(terms.key, receipt, now_ms + source.retention_ms, terms.digest)))
+            kept = KeptReceipt(terms.key, receipt, now_ms + source.retention_ms, terms.digest)
+            self.keys.add(stream, kept)
+            control = Control(self.take(), Kind.KEY, stream, None, receipt_payload(kept))
+            rows.append(control_rows(control))
         return rows, receipt
 
     def mark(self, stream: str, watermark_ms: int, now_ms: int) -> list[pa.Table]:
@@ -181,8 +185,7 @@ class Appender:
         return [control_rows(Control(position, kind, name, None, payload))], position
 
     def register(self, name: str, payload: dict[str, Any], statement: Statement) -> list[pa.Table]:
-        """Register a query, or replace it; `statement` has the windows of its rules. The record says which generation it is: the pump
-        and what is registered here cannot count differently."""
+        """Register or replace a query; its record has the generation, so that the pump agrees."""
         position, before = self.position, self._done() if name in self.catalogue.queries else {}
         payload = {"since": position, **payload}
         self.catalogue = self.catalogue.with_query(name, payload, position, statement)
@@ -226,14 +229,6 @@ class Appender:
             self.sources[stream] = self.sources[stream].after(sound_watermark(watermark), control, now_ms)
         if control is not None and control.kind is Kind.KEY:
             self.keys.add(stream, kept_receipt(control.payload))
-
-    def _keep(self, stream: str, kept: KeptReceipt) -> pa.Table:
-        self.keys.add(stream, kept)
-        return control_rows(Control(self.take(), Kind.KEY, stream, None, receipt_payload(kept)))
-
-
-def _known(watermark: int) -> int | None:
-    return None if watermark == MIN else watermark
 
 
 @dataclass(frozen=True, slots=True)

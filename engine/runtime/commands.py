@@ -159,8 +159,7 @@ class Commands:
 
     def push(self, name: str, items: Sequence[Item], *, watermark_ms: int | None = None, idempotency_key: str | None = None,
              rejected: Sequence[Rejection] = (), skip: bool = False, digest: str | None = None) -> Receipt:
-        """Append items to a stream; returns when they are on disk. `skip` takes the rest where some are too far ahead of the clock;
-        `digest` stands for the request: the same key with another one is refused."""
+        """Append items; returns when they are on disk. `skip` and `digest` are as in Terms."""
         prepared = prepare([(item.t_ms, item.graph, item.triples) for item in items], [item.scope_ms for item in items])
         return self._push(name, prepared, Terms(watermark_ms, idempotency_key, digest, skip, tuple(rejected)))
 

@@ -196,8 +196,7 @@ class Evaluator:
             return ROWS.empty_table()
 
     def _process(self, pump: Pump, table: pa.Table) -> None:
-        """Run the pump. Files that the feed left out, and those written since it looked, are read here: it will bring them later, and
-        the pump leaves them out then."""
+        """Run the pump, over files that the feed left out or that came since it looked, too."""
         folder = self._machine.folder
         ends = pc.min_max(table["position"]).as_py()
         first, last = ends["min"] or 0, ends["max"] or 0

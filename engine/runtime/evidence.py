@@ -62,7 +62,10 @@ def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Regist
         needed = needed_since(program, _begun(event))
         events, cut = _of_timed(results, folder, program, query.streams, makers, needed, event.tick, since, position)
         return Evidence(query.statement, event, tuple(events), graphs, rules, makers, cut)
-    first = event.tick - _before(query.statement) if event.stream == "n" else event.tick
+    first = event.tick
+    if event.stream == "n":     # what ceases now may have begun so long before
+        first -= max((source.window.range_ms for source in query.statement.streams
+                      if isinstance(source.window, TimeWindow)), default=0)
     looked = _looked_since(query, view, rules, event.tick)
     if looked is not None:      # its rules see the streams through no window
         table = Timetable.of(replace(query.statement, rule_windows=()))
@@ -158,15 +161,9 @@ def _looked_since(query: Registered, view: View, rules: Mapping[str, RuleSet], t
     return MIN if since is None else since
 
 
-def _before(statement: Statement) -> int:
-    """How long before what ceases now may have begun, in ms."""
-    return max((source.window.range_ms for source in statement.streams if isinstance(source.window, TimeWindow)), default=0)
-
-
 def _pushed(folder: LogFolder, table: Timetable, streams: list[str], first: int, tick: int, since: int, position: int,
             rules_from: int = MAX) -> Iterator[Event]:
-    """The items of pushed streams that windows may show from the evaluation time `first` to `tick`, from the input log; and those since
-    `rules_from`."""
+    """Items of pushed streams that windows show from `first` to `tick`, or since `rules_from`."""
     needed = {stream: min(rules_from, _begin(table, stream, first)) for stream in streams}
     newest, last = folder.expired()
     seen: dict[str, list[Event]] = defaultdict(list)

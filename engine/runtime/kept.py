@@ -42,10 +42,6 @@ class StreamState:
         self.advance(watermark)
         self.idle = True
 
-    def refuse(self, payload: Mapping[str, Any]) -> None:
-        self.late += payload["late"]
-        self.refused += payload["refused"]
-
 
 class _Part(NamedTuple):
     """Rows of so many items, and their bytes."""

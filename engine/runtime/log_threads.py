@@ -72,8 +72,7 @@ class LogWriter:
         self.worker.join()
 
     def submit(self, decide: DecideAtEnd[Reply], soon: bool = False) -> Future[Reply]:
-        """Queue a command; its reply is there when its rows are on disk. One that is wanted `soon` waits no longer than the usual
-        interval, however slow the pump is."""
+        """A command's reply, once its rows are on disk; `soon`: even while the pump is slow."""
         reply: Future[Reply] = Future()
         self._commands.put(_Command(decide, reply, soon))
         return reply

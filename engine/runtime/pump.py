@@ -118,8 +118,7 @@ class Pump(Evaluations):
         self._outcome.committed = True
 
     def parts(self, table: pa.Table) -> Iterator[pa.Table]:
-        """A batch in parts in which about `Limits.commit` evaluations become due, each to be processed, and committed, by itself: what a
-        long catch-up has done is kept."""
+        """A batch in parts of about `Limits.commit` evaluations, to be committed one by one."""
         table = self._fresh(table)
         ends = pc.min_max(table["t"].filter(pc.equal(table["record"], int(Kind.EVENT)))).as_py()
         span = (ends["max"] or 0) - (ends["min"] or 0)
@@ -171,7 +170,9 @@ class Pump(Evaluations):
                 letters = control.payload["letters"]
                 for letter in letters:
                     check_storable((letter["reason"], letter["t"], letter["text"]))
-                self.kept.states[control.stream].refuse(control.payload)
+                state = self.kept.states[control.stream]
+                state.late += control.payload["late"]
+                state.refused += control.payload["refused"]
                 self._changes.letters.append((control.stream, control.position, letters))
             case Kind.KEY:
                 check_storable((control.payload["key"], control.payload["until"]))

@@ -124,8 +124,7 @@ class StreamInfo:
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
-    """A registered query. `id` with generation is the epoch of its results; `progress` and `windows` are as in http-api.md,
-    `makes` is the stream that its results are, with who reads it, `media` the type of a program with a time of its own."""
+    """A registered query; `progress`, `windows` and `makes` are as in docs/http-api.md."""
 
     name: str
     iri: str

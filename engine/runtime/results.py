@@ -101,8 +101,7 @@ class ResultLog(Database):
             new.size += result.size
 
     def retain(self, now_ms: int) -> None:
-        """Delete what is beyond the limits, of queries with many new results, or not looked at for long: looking costs more the more is
-        kept. Apart from `commit`, so that no result waits for it."""
+        """Delete what is beyond the limits; apart from `commit`, so that no result waits for it."""
         kept = self._retention
         due = [query for query, new in self._new.items()
                if new.count * 16 >= min(kept.count, 4096) or new.size * 16 >= kept.size or now_ms - new.since_ms >= _RETAIN_MS]

@@ -114,8 +114,7 @@ class StoredRules:
 
 
 class RuleStore:
-    """`stored` has the rule sets as they are now, by name. Those that are `given` are there from
-    the start, and in no log."""
+    """`stored`: rule sets by name. Those that are `given` are there from the start, in no log."""
 
     def __init__(self, parse: ParseRules) -> None:
         self.given: Mapping[str, RuleSet] = {}
