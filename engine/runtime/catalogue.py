@@ -104,9 +104,9 @@ class Catalogue:
         old = self.queries.get(name)
         definition = Definition.of(name, payload, own_iri(statement, payload.get("stream")), old.definition if old else None, self.numbers)
         query = Registered(definition, statement, Timetable.of(statement), "running", position, position)
-        others = {other: known for other, known in self.queries.items() if other != name}
-        return replace(self, queries=FixedQueries({**others, name: query}), removed=_with(self.removed, name, None),
-                       numbers=max(self.numbers, definition.number))
+        numbers = max(self.numbers, definition.number)
+        return replace(self, queries=FixedQueries(_with(self.queries, name, query)),
+                       removed=_with(self.removed, name, None), numbers=numbers)
 
     def with_change(self, kind: Kind, name: str, position: int) -> Catalogue:
         if kind is Kind.UNREGISTER:

@@ -122,8 +122,7 @@ class KeptStreams:
     def __init__(self, tail_items: int, tail_bytes: int = 8 << 20) -> None:
         self.states = defaultdict[str, StreamState](StreamState)
         self.contents = defaultdict[str, StreamContent](StreamContent)
-        self.tails: dict[str, Tail] = {}
-        self._tail = tail_items, tail_bytes
+        self.tails = defaultdict[str, Tail](lambda: Tail(tail_items, tail_bytes))
 
     @property
     def idle(self) -> list[str]:
@@ -146,7 +145,7 @@ class KeptStreams:
         state = self.states[stream]
         state.advance(pc.max(rows["watermark"]).as_py())
         state.items += int(pc.sum(pc.equal(rows["row"], 0)).as_py() or 0)
-        self.tails.setdefault(stream, Tail(*self._tail)).add(rows)
+        self.tails[stream].add(rows)
         return self._keep(stream, rows, used)
 
     def make(self, stream: str, facts: pa.Table, items: int, used: bool) -> Times:
@@ -179,7 +178,7 @@ class KeptStreams:
         for table in tables:
             for stream in pc.unique(table["stream"]).to_pylist():
                 rows = table.filter(pc.equal(table["stream"], stream))
-                self.tails.setdefault(stream, Tail(*self._tail)).add(rows)
+                self.tails[stream].add(rows)
                 if stream in needed:
                     self.contents[stream].append(facts_of(rows.filter(pc.greater_equal(rows["t"], needed[stream]))))
 
