@@ -141,11 +141,9 @@ class Appender:
 
     def clock_marks(self, streams: Iterable[str], now_ms: int) -> list[pa.Table]:
         """Clock marks for arrival streams: no item will get a stamp before the mark."""
-        rows: list[pa.Table] = []
-        for stream in streams:
-            if stream in self.sources and self.sources[stream].arrival:
-                rows += self.mark(stream, now_ms, now_ms)
-        return rows
+        known = [stream for stream in streams if stream in self.sources]
+        return [rows for stream in known if self.sources[stream].arrival
+                for rows in self.mark(stream, now_ms, now_ms)]
 
     def silent(self, now_ms: int) -> list[str]:
         """Event streams that have been silent for their idle time and are not declared idle yet."""

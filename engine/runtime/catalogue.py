@@ -169,7 +169,6 @@ class Planned:
                 del self._plans[next(iter(self._plans))]
 
     def take(self, key: Key) -> Compiled | None:
-        """What was handed over, once."""
         with self._lock:
             known, compiled = self._plans.get(key[0], (None, None))
             if known != key:

@@ -19,7 +19,7 @@ from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.output import first_rows, payloads_together
 from engine.runtime.barriers import Barriers
 from engine.runtime.batch import EvaluatorDownError
-from engine.runtime.query import LiveQuery
+from engine.runtime.query import LiveQuery, Payloads
 from engine.runtime.registered import Queries, made_facts
 from engine.runtime.resources import ResultEvent
 from engine.runtime.rows import Control, Kind
@@ -113,24 +113,21 @@ class Evaluations(Barriers):
                 raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
         ready = self._payloads(answers, queries)
         for epoch, found in groupby(answers, lambda answer: answer.query):
-            self._log(queries[epoch], list(found), made, ready.get(epoch, {}))
+            self._log(queries[epoch], list(found), made, ready)
 
-    def _payloads(self, answers: Sequence[Answer], queries: Mapping[str, LiveQuery]) -> dict[str, dict[int, bytes]]:
-        """Payloads of answers, by epoch and T, as far as those of several can be written together."""
+    def _payloads(self, answers: Sequence[Answer], queries: Mapping[str, LiveQuery]) -> Payloads:
         relations = {(answer.query, answer.tick): (query.statement.form, first_rows(answer.table, self._limits.rows)) for answer in answers
                      if answer.table is not None and answer.written is None and answer.reported
                      and (query := queries[answer.query]).shows_answers and query.state == "running"}
-        found: dict[str, dict[int, bytes]] = {}
-        for (epoch, tick), payload in payloads_together(relations).items():
-            found.setdefault(epoch, {})[tick] = payload
-        return found
+        return payloads_together(relations)
 
-    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, payloads_at: Mapping[int, bytes]) -> None:
-        """Log the answers up to the first failure, which ends the query; some payloads are there already."""
+    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, ready: Payloads
+             ) -> None:
+        """Log the answers up to the first failure, which ends the query."""
         if query.state != "running":
             return
         good = list(takewhile(lambda answer: answer.error is None and (answer.table is not None or not answer.reported), answers))
-        logged, failure = self._written(query, good, payloads_at)
+        logged, failure = self._written(query, good, ready)
         for event, shown in logged:
             self._outcome.results.append(event)
             if query.makes is not None and shown.num_rows:
@@ -144,20 +141,20 @@ class Evaluations(Barriers):
                 return
             self._fail(query, bad.error or RuntimeError("the executor gave no table"))
 
-    def _written(self, query: LiveQuery, answers: Sequence[Answer], payloads_at: Mapping[int, bytes]
+    def _written(self, query: LiveQuery, answers: Sequence[Answer], ready: Payloads
                  ) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
         """The results up to the first answer that cannot be written, and why: however the log is
         cut, those before it are there."""
         before = query.relation, query.relation_changed, query.relation_logged, query.seq, query.program
         try:
-            return query.log(answers, self._limits.rows, payloads_at), None
+            return query.log(answers, self._limits.rows, ready), None
         except Exception as failure:  # the query's own, not the pump's
             query.relation, query.relation_changed, query.relation_logged, query.seq, query.program = before
             if len(answers) == 1:
                 return [], failure
         found: list[tuple[ResultEvent, pa.Table]] = []
         for answer in answers:
-            written, failed = self._written(query, [answer], payloads_at)
+            written, failed = self._written(query, [answer], ready)
             found += written
             if failed is not None:
                 return found, failed

@@ -174,7 +174,6 @@ class LogFolder:
             return None
 
     def waiting(self, after: int) -> list[LogFile]:
-        """The fresh files that have records of positions > `after`, in order."""
         return sorted(file for file in _files(self.folder) if file.last > after)
 
     def sizes(self, until: int) -> list[int]:

@@ -220,7 +220,7 @@ class Timer:
             if self._writer.appender.silent(now):
                 self._writer.call(lambda end, at: (end.declare_idle(at), None))
         except EngineError:
-            logging.getLogger(__name__).warning("the timer could not write to the input log", exc_info=True)
+            _LOG.warning("the timer could not write to the input log", exc_info=True)
         silence = self._writer.appender.next_silence()
         return min(time for time in (now + _LONGEST_MS, later, silence) if time is not None and time > now)
 

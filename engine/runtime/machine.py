@@ -273,7 +273,6 @@ class Machine:
 
     @property
     def backlog(self) -> int:
-        """Records of the log that the pump has not processed."""
         return self.writer.appender.position - 1 - self.position
 
     def _arrival_streams(self) -> list[str]:

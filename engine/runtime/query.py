@@ -22,6 +22,8 @@ from engine.runtime.timed_ticks import MixedTicker, TimedTicker
 from engine.timeline import MAX, MIN
 from engine.worker.bundles import Written
 
+Payloads = Mapping[tuple[str, int], bytes]
+"""By epoch and T, of queries that show their answers as they are."""
 MOST_INCONSISTENCIES = 100
 """So many a result lists."""
 
@@ -122,15 +124,15 @@ class LiveQuery(Reader):
         """Whether a result is the relation at T as it is."""
         return not self.stepwise and self.statement.form != "PROGRAM"
 
-    def log(self, answers: Sequence[Answer], max_rows: int, payloads_at: Mapping[int, bytes] | None = None
+    def log(self, answers: Sequence[Answer], max_rows: int, known: Payloads | None = None
             ) -> list[tuple[ResultEvent, pa.Table]]:
-        """The relations of evaluations, by T, through the query's output operator: each result as it is logged, and whole. Of a rule
-        program what begins to hold (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything. Where
-        a query `shows_answers`, the `payloads_at` some T may be there already."""
+        """Answers through the output operator: each result as it is logged, and whole. Of a rule
+        program stream P (as ISTREAM) and stream N (as DSTREAM), where there is anything."""
         results = self._results(answers)
         ready = {number: result.written.text for number, result in enumerate(results) if result.written is not None}
-        if payloads_at and self.shows_answers:
-            ready |= {number: payloads_at[r.tick] for number, r in enumerate(results) if r.tick in payloads_at}
+        if known and self.shows_answers:
+            keys = [(self.epoch, result.tick) for result in results]
+            ready |= {number: known[key] for number, key in enumerate(keys) if key in known}
         left = iter(payloads(self.statement.form, [first_rows(r.shown, max_rows) for n, r in enumerate(results) if n not in ready]))
         shown = [ready[number] if number in ready else next(left) for number in range(len(results))]
         events = [(self._event(result, text, None if result.whole is None else pack(first_rows(result.whole, max_rows)), max_rows),

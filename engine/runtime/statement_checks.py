@@ -203,13 +203,13 @@ def needs_of(statement: Statement, view: View, now_ms: int) -> Needs:
 
 def _rows(source: StreamSource, view: View, now_ms: int) -> int:
     """The triples that a window will hold: rate by RANGE. Of a stream that is silent what is kept of it."""
+    kept = view.snapshot.content(source.stream).rows
     match source.window:
         case TimeWindow(range_ms=length):
-            rate = view.snapshot.measured.rows(source.stream, now_ms)
-            return int(rate * length / 1000) or view.snapshot.content(source.stream).rows
+            return int(view.snapshot.measured.rows(source.stream, now_ms) * length / 1000) or kept
         case TupleWindow(count=count):
-            return min(count, view.snapshot.content(source.stream).rows)
-    return view.snapshot.content(source.stream).rows
+            return min(count, kept)
+    return kept
 
 
 def _scaled(estimate: Estimate, rows: int) -> Estimate:

@@ -313,6 +313,5 @@ def _letter(reason: str, t_ms: int | None, text: str, limits: LetterLimits) -> d
 
 
 def ahead_errors(admission: Admission, now_ms: int, most: int) -> tuple[dict[str, Any], ...]:
-    """What a receipt says of the items ahead of the clock, `most` of them."""
     return tuple({"detail": f"The item is stamped {int(admission.times[i]) - now_ms} ms ahead of the server's clock.", "item": int(i)}
                  for i in np.flatnonzero(admission.ahead_mask)[:most])

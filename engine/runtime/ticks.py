@@ -124,10 +124,6 @@ class Timetable:
             known[key] = _runs(first_close_after(entered, step, self.start), first_close_after(left, step, self.start))
         return known[key]
 
-    def last_close(self, window: Window, end: int, latest: int) -> int:
-        """The last close of `window` that sees an event, given the end of its last range (`seen`) and the latest event's time."""
-        return end - self.step(window) if isinstance(window, TimeWindow) else latest + 1
-
 
 @lru_cache(maxsize=4096)
 def _one(timetable: Timetable) -> Timetable:
@@ -165,7 +161,10 @@ class Ticker:
             ranges = self.timetable.seen(window, times, known)
             self._content = _joined(self._content, ranges)
             if ranges:
-                self._last_close = max(self._last_close, self.timetable.last_close(window, ranges[-1][1], int(times[-1])))
+                last = int(times[-1]) + 1       # the last close that sees one of the events
+                if isinstance(window, TimeWindow):
+                    last = ranges[-1][1] - self.timetable.step(window)
+                self._last_close = max(self._last_close, last)
         if self.timetable.on_change:
             instants = [times + 1]
             if self.timetable.expiry:
