@@ -48,10 +48,6 @@ class Barriers:
         self._changes = Changes(0)
 
     @property
-    def graphs(self) -> Mapping[str, pa.Table]:
-        return self.store.tables
-
-    @property
     def rules(self) -> Mapping[str, RuleSet]:
         return {**BUILT_IN_RULES, **self.rule_store.sets}
 
@@ -69,27 +65,28 @@ class Barriers:
         return max(own, self.queries.reaches(self.kept.reached)[query.name])
 
     def _apply(self, control: Control, segment: pa.Table) -> None:
+        name = control.stream
         match control.kind:
             case Kind.REGISTER:
                 self._register(control)
             case Kind.GRAPH:
-                self._changes.graphs[control.stream] = self.store.apply(control, segment)
-                self._plan_anew(self.queries.using_graph(control.stream),
-                                f"graph {control.stream} {'changed' if control.stream in self.graphs else 'removed'}")
-                self._revive(f"graph <{control.stream}>", control.position)
+                self._changes.graphs[name] = self.store.apply(control, segment)
+                change = "changed" if name in self.store.tables else "removed"
+                self._plan_anew(self.queries.using_graph(name), f"graph {name} {change}")
+                self._revive(f"graph <{name}>", control.position)
             case Kind.RULES:
-                self._changes.rules[control.stream] = self.rule_store.apply(control)
-                self._plan_anew(self.queries.using_rules(control.stream),
-                                f"rules {control.stream} {'changed' if control.stream in self.rules else 'removed'}")
-                self._revive(f"rules {control.stream}", control.position)
+                self._changes.rules[name] = self.rule_store.apply(control)
+                change = "changed" if name in self.rules else "removed"
+                self._plan_anew(self.queries.using_rules(name), f"rules {name} {change}")
+                self._revive(f"rules {name}", control.position)
             case Kind.STREAM:
                 self._stream(control)
             case Kind.END:
                 self._ended = True
-            case Kind.UNREGISTER if control.stream in self.queries:
-                self._unregister(self.queries[control.stream])
-            case _ if control.stream in self.queries:
-                self._change_state(self.queries[control.stream], control)
+            case Kind.UNREGISTER if name in self.queries:
+                self._unregister(self.queries[name])
+            case _ if name in self.queries:
+                self._change_state(self.queries[name], control)
 
     def changed_by(self, control: Control) -> list[LiveQuery]:
         """The queries that see something else from the record at a barrier on, and those that read what they make."""
@@ -184,7 +181,8 @@ class Barriers:
             return
         try:
             key = plan_key(query.definition, query.statement, self.store.versions, self.rule_store.stored)
-            query.compiled = self._planned(key) or self._compile(query.statement, query.name, self.graphs, self.rules)
+            query.compiled = self._planned(key) or self._compile(
+                query.statement, query.name, self.store.tables, self.rules)
         except Exception as error:  # whatever a compiler raises is this query's failure, not the pump's
             query.fail(error)
 

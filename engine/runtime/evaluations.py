@@ -88,7 +88,7 @@ class Evaluations(Barriers):
     def _due(self, query: LiveQuery, ticks: Sequence[int]) -> Due:
         self._outcome.ticks += len(ticks)
         contents = {stream: self.kept.contents[stream] for stream in query.streams}
-        graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
+        graphs = {iri: self.store.tables[iri] for iri in query.graphs if iri in self.store.tables}
         limits = self._limits.evaluation.own(query.definition.options.get("limits", {}))
         shown = self._limits.rows if query.shows_answers and query.statement.form == "SELECT" else None
         return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs,  # type: ignore[arg-type]
