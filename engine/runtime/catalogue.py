@@ -19,8 +19,8 @@ from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.runtime.errors import EngineError, in_use
 from engine.runtime.registered import Definition, FixedQueries, Registered, own_iri
-from engine.runtime.settings import Settings
 from engine.runtime.rows import Kind
+from engine.runtime.settings import Settings
 from engine.runtime.stores import StoredRules, understood
 from engine.runtime.ticks import Timetable
 from engine.timeline import MAX, MIN
@@ -109,6 +109,7 @@ class Catalogue:
                        removed=_with(self.removed, name, None), numbers=numbers)
 
     def with_change(self, kind: Kind, name: str, position: int) -> Catalogue:
+        """After the end of a query, a pause or a resumption."""
         if kind is Kind.UNREGISTER:
             return replace(self, queries=FixedQueries(_with(self.queries, name, None)),
                            removed=_with(self.removed, name, position))

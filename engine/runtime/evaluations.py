@@ -1,5 +1,4 @@
-"""What is due, evaluated and logged, in a batch or in the lane beside it (threads.py): the middle
-of the pump.
+"""The middle of the pump: what is due, evaluated and logged, in a batch or the lane (threads.py).
 
 Of a query in the lane no later state is written with the batches meanwhile, so that whoever takes
 up the result log evaluates it again."""
@@ -161,8 +160,7 @@ class Evaluations(Barriers):
         return found, None
 
     def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
-        """Results become items of the stream that a query makes, which is idle while all that it
-        reads are."""
+        """Results become items of the query's stream, which is idle while all that it reads are."""
         users = self._users(stream)
         if results:
             try:

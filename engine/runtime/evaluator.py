@@ -43,8 +43,7 @@ _FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of
 
 
 class Evaluator:
-    """`life` is the number of the start; once the machine is at another, nothing is heard of this
-    one."""
+    """`life`: the number of the start; once the machine is at another, nothing is heard of this."""
 
     def __init__(self, machine: Machine, life: int) -> None:
         self.life = life

@@ -1,5 +1,4 @@
-"""The threads that work on the input log: one owns its end, one appends what time alone brings
-about, one tidies its files.
+"""The threads on the input log: one owns its end, one appends what is due with time, one tidies.
 
 Commands that wait are decided (append.py) on a fork of the end and written to one file (log.py);
 only then is the fork adopted and are the answers given. While files wait for the pump the interval
@@ -182,8 +181,7 @@ _LONGEST_MS = 1_000
 
 
 class Timer:
-    """A thread that appends what is due: clock marks when the next evaluation of some query is, so
-    that windows close on time and an idle server writes nothing."""
+    """Appends what time makes due: windows close in time, and an idle server writes nothing."""
 
     def __init__(self, clock: Clock, writer: LogWriter, on_failure: Callable[[BaseException], None] | None = None) -> None:
         self._clock, self._writer = clock, writer

@@ -71,8 +71,7 @@ class Definition:
 
 
 def read_statement(text: str, media: str | None, parse: Callable[[str], Statement], parse_rules: ParseRules) -> Statement:
-    """The statement of a text; `media` is the type of a rule program with a time of its own. Raises
-    DiagnosticError."""
+    """The statement of a text, of a rule program by its type `media`. Raises DiagnosticError."""
     return parse(text) if media is None else timed_statement(parse_rules(text, media, "program"), text, media)
 
 

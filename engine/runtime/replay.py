@@ -3,9 +3,7 @@
 The recording is the whole truth: items are taken in the order of their time stamps, so that nothing is late, and at its end each query
 is evaluated up to the last close that still sees an event. Queries may read what others make."""
 
-
 from collections import Counter
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby

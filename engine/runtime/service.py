@@ -82,8 +82,7 @@ class Engine(UploadCommands):
     # --- plans
 
     def explain(self, text: str, stage: str = "logical", media: str | None = None) -> dict[str, Any]:
-        """What would become of a text: its plan at `stage` as text and as nodes. Nothing is
-        registered."""
+        """What would become of a text, with its plan at `stage`. Nothing is registered."""
         view = self._machine.view
         statement = _with_data(self._statement(text, media), view)
         name = self._query_name(statement, None, view) if statement.registered else ""

@@ -70,11 +70,11 @@ class UploadCommands(QueryCommands):
 
     def _graph_plans(self, iri: str, facts: pa.Table, view: View) -> dict[str, Compiled]:
         """The plans with other facts in a graph of the queries that use it, by name. One that cannot be planned fails at the pump."""
-        plans = {}
+        plans, others = {}, {**view.graphs, iri: facts}
         for query in view.catalogue.queries.using_graph(iri):
             if view.standing(query) != "failed":
                 with suppress(DiagnosticError, ValueError):
-                    plans[query.name] = self._plan(query, view, graphs={**view.graphs, iri: facts})
+                    plans[query.name] = self._plan(query, view, graphs=others)
         return plans
 
     def _plan(self, query: Registered, view: View, **other: Any) -> Compiled:

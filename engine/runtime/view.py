@@ -181,8 +181,7 @@ def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What there is (`catalogue`), how far the pump is with it, and the pushed streams at the log's
-    end."""
+    """`catalogue`: what there is; `snapshot`: how far the pump is; `sources`: the log's end."""
 
     catalogue: Catalogue
     snapshot: Snapshot
