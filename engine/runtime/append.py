@@ -1,8 +1,7 @@
-"""What is decided once, when something is appended: positions, stamps, lateness, watermarks, idleness, whose blank nodes these are; and the
-end of the log, made again at a start of what the result log has and the records beyond its position.
+"""What is decided once, when something is appended: positions, stamps, lateness, watermarks,
+idleness, whose blank nodes these are; and the end of the log, made again at a start.
 
-The state of the end is changed only through `Appender`, which the log forks for each group of commands and adopts when the group is on
-disk. It takes the time from its caller, and gives rows (rows.py)."""
+The log forks the `Appender` for each group of commands, and adopts it when the group is on disk."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Appender:
-    """The end of the log: the next position, the streams, the keys of pushes that were answered, and what is registered. `letters` bounds
-    what is kept of items that are refused."""
+    """The end of the log. `letters` bounds what is kept of items that are refused."""
 
     position: int = 1
     sources: dict[str, Source] = field(default_factory=dict)
@@ -51,7 +49,6 @@ class Appender:
         return Appender(self.position, dict(self.sources), self.keys.fork(), self.catalogue, self.letters)
 
     def adopt(self, fork: Appender) -> None:
-        """Take over the decisions of a fork whose rows are on disk."""
         self.position, self.sources, self.catalogue = fork.position, fork.sources, fork.catalogue
         self.keys.adopt(fork.keys)
 
@@ -61,13 +58,11 @@ class Appender:
         return self.sources[stream]
 
     def take(self, count: int = 1) -> int:
-        """The first of `count` new positions."""
         first, self.position = self.position, self.position + count
         return first
 
     def push(self, stream: str, prepared: Prepared, now_ms: int, terms: Terms = Terms()) -> tuple[list[pa.Table], Receipt]:
-        """Append items, in their order. An item older than the watermark before it is late; a watermark pushed along comes after all,
-        unless all was refused."""
+        """Append items in order; a watermark pushed along comes last, unless all was refused."""
         source = self.source(stream)
         if terms.key is not None and (known := self.keys.get(stream, terms.key)) is not None:
             return [], repeated(known, terms)
@@ -99,9 +94,13 @@ class Appender:
                 raise EngineError("watermark-ahead", 422, f"The watermark is more than {source.ahead_ms} ms ahead of the server's clock.",
                                   {"limit": source.ahead_ms})
             rows += self.mark(stream, terms.watermark_ms, now_ms)
-        receipt = replace(receipt, watermark_ms=_known(self.sources[stream].watermark))
+        if (reached := self.sources[stream].watermark) != MIN:
+            receipt = replace(receipt, watermark_ms=reached)
         if terms.key is not None:
-            rows.append(self._keep(stream, KeptReceipt(terms.key, receipt, now_ms + source.retention_ms, terms.digest)))
+            kept = KeptReceipt(terms.key, receipt, now_ms + source.retention_ms, terms.digest)
+            self.keys.add(stream, kept)
+            control = Control(self.take(), Kind.KEY, stream, None, receipt_payload(kept))
+            rows.append(control_rows(control))
         return rows, receipt
 
     def mark(self, stream: str, watermark_ms: int, now_ms: int) -> list[pa.Table]:
@@ -142,11 +141,9 @@ class Appender:
 
     def clock_marks(self, streams: Iterable[str], now_ms: int) -> list[pa.Table]:
         """Clock marks for arrival streams: no item will get a stamp before the mark."""
-        rows: list[pa.Table] = []
-        for stream in streams:
-            if stream in self.sources and self.sources[stream].arrival:
-                rows += self.mark(stream, now_ms, now_ms)
-        return rows
+        known = [stream for stream in streams if stream in self.sources]
+        return [rows for stream in known if self.sources[stream].arrival
+                for rows in self.mark(stream, now_ms, now_ms)]
 
     def silent(self, now_ms: int) -> list[str]:
         """Event streams that have been silent for their idle time and are not declared idle yet."""
@@ -186,8 +183,7 @@ class Appender:
         return [control_rows(Control(position, kind, name, None, payload))], position
 
     def register(self, name: str, payload: dict[str, Any], statement: Statement) -> list[pa.Table]:
-        """Register a query, or replace it; `statement` has the windows of its rules. The record says which generation it is: the pump
-        and what is registered here cannot count differently."""
+        """Register or replace a query; its record has the generation, so that the pump agrees."""
         position, before = self.position, self._done() if name in self.catalogue.queries else {}
         payload = {"since": position, **payload}
         self.catalogue = self.catalogue.with_query(name, payload, position, statement)
@@ -197,12 +193,8 @@ class Appender:
 
     def change(self, kind: Kind, name: str, payload: dict[str, Any]) -> list[pa.Table]:
         """The end of a query, a pause or a resumption."""
-        position, known = self.position, self.catalogue
         before = self._done() if kind is Kind.UNREGISTER else {}
-        if kind is Kind.UNREGISTER:
-            self.catalogue = known.without_query(name, position)
-        else:
-            self.catalogue = known.with_wish(name, "paused" if kind is Kind.PAUSE else "running", position)
+        self.catalogue = self.catalogue.with_change(kind, name, self.position)
         return [*self.command(kind, name, payload)[0], *self._settle(before)]
 
     def rules(self, name: str, stored: StoredRules | None) -> list[pa.Table]:
@@ -236,14 +228,6 @@ class Appender:
         if control is not None and control.kind is Kind.KEY:
             self.keys.add(stream, kept_receipt(control.payload))
 
-    def _keep(self, stream: str, kept: KeptReceipt) -> pa.Table:
-        self.keys.add(stream, kept)
-        return control_rows(Control(self.take(), Kind.KEY, stream, None, receipt_payload(kept)))
-
-
-def _known(watermark: int) -> int | None:
-    return None if watermark == MIN else watermark
-
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
@@ -253,7 +237,6 @@ class Recovery:
     parse_rules: ParseRules
 
     def end(self, results: ResultLog, folder: LogFolder, now_ms: int, settings: Settings) -> Appender:
-        """The end of the log: the streams as the result log has them, and what came after."""
         states = results.stream_states()
         end = Appender(results.position + 1, keys=KeptKeys(settings.idempotency_keys), catalogue=self.catalogue(results),
                        letters=LetterLimits(settings.push_letters, settings.letter_text))
@@ -267,8 +250,7 @@ class Recovery:
         return end
 
     def catalogue(self, results: ResultLog) -> Catalogue:
-        """As the result log has it, at its position."""
-        rules = {name: self.rules(name, definition) for name, definition in results.rules().items()}
+        rules = stored_rules(self.parse_rules, results.rules())
         graphs = {iri: GraphVersion(found["version"], found["count"], found["triples"]) for iri, found in results.graphs().items()}
         found = Catalogue({name: {**descriptor, "iri": iri} for name, iri, descriptor in results.streams()}, graphs=graphs, rules=rules,
                           numbers=results.meta("numbers", 0))
@@ -281,7 +263,7 @@ class Recovery:
         return replace(found, queries=FixedQueries(queries))
 
     def follow(self, end: Appender, table: pa.Table, now_ms: int) -> None:
-        """Take in rows that are on disk already, in order: recovery of the log's end from its last files."""
+        """Take in rows that are on disk already, in order."""
         table = table.filter(pc.greater_equal(table["position"], end.position))
         if not table.num_rows:
             return
@@ -307,17 +289,12 @@ class Recovery:
             case Kind.REGISTER:
                 statement, _ = kept_statement(payload["text"], payload.get("media"), self.parse, self.parse_rules, known.rule_sets)
                 return known.with_query(name, payload, position, statement)
-            case Kind.UNREGISTER if name in known.queries:
-                return known.without_query(name, position)
-            case Kind.PAUSE | Kind.RESUME if name in known.queries:
-                return known.with_wish(name, "paused" if control.kind is Kind.PAUSE else "running", position)
+            case Kind.UNREGISTER | Kind.PAUSE | Kind.RESUME if name in known.queries:
+                return known.with_change(control.kind, name, position)
             case Kind.GRAPH:
                 rows = table.filter(pc.equal(table["position"], position))
                 return known.with_graph(name, None if payload.get("removed", False) else static_facts(rows), position)
             case Kind.RULES:
-                stored = None if payload["text"] is None else self.rules(name, {**payload, "version": position})
-                return known.with_rules(name, stored)
+                given = {} if payload["text"] is None else {name: {**payload, "version": position}}
+                return known.with_rules(name, stored_rules(self.parse_rules, given).get(name))
         return known
-
-    def rules(self, name: str, definition: Mapping[str, Any]) -> StoredRules:
-        return stored_rules(self.parse_rules, name, definition)[0]

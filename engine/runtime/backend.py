@@ -22,8 +22,7 @@ OnFailure = Callable[[BaseException], None]
 
 
 class Backend:
-    """Spark in this process; `start` before anything else. PySpark is imported when it is needed: many tests of the runtime, and processes
-    of theirs, do without it."""
+    """Spark in this process. PySpark is imported when it is needed: many tests do without it."""
 
     def __init__(self, settings: Settings, session: Session | None = None) -> None:
         """`session` is one that is running already, and is left running."""
@@ -54,7 +53,6 @@ class Backend:
             return compile_statement(statement, catalog, identity=name)
 
     def feed(self, on_batch: OnBatch, on_failure: OnFailure) -> Feed:
-        """What hands the rows of new log files to the pump."""
         from engine.spark.feed import Feed, FeedSettings
         own = self._settings
         settings = FeedSettings(own.log_folder, own.checkpoint_folder, ROWS, own.poll_ms, own.rotate_files)

@@ -1,7 +1,5 @@
-"""Registrations, pauses, restarts, versions of graphs and rule sets: the records at which a batch is cut (batch.py), and what each does.
-
-The first half of the pump: it holds the state that results depend on. What was due before such a record is done when it comes here.
-"""
+"""The first half of the pump: the state that results depend on, and what the records do to it at
+which a batch is cut (batch.py). What was due before such a record is done when it comes here."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -50,12 +48,7 @@ class Barriers:
         self._changes = Changes(0)
 
     @property
-    def graphs(self) -> Mapping[str, pa.Table]:
-        return self.store.tables
-
-    @property
     def rules(self) -> Mapping[str, RuleSet]:
-        """The rule sets that a query may name."""
         return {**BUILT_IN_RULES, **self.rule_store.sets}
 
     def watermark(self, query: LiveQuery, known: dict[tuple[str, ...], int] | None = None) -> int:
@@ -72,27 +65,28 @@ class Barriers:
         return max(own, self.queries.reaches(self.kept.reached)[query.name])
 
     def _apply(self, control: Control, segment: pa.Table) -> None:
+        name = control.stream
         match control.kind:
             case Kind.REGISTER:
                 self._register(control)
             case Kind.GRAPH:
-                self._changes.graphs[control.stream] = self.store.apply(control, segment)
-                self._plan_anew(self.queries.using_graph(control.stream),
-                                f"graph {control.stream} {'changed' if control.stream in self.graphs else 'removed'}")
-                self._revive(f"graph <{control.stream}>", control.position)
+                self._changes.graphs[name] = self.store.apply(control, segment)
+                change = "changed" if name in self.store.tables else "removed"
+                self._plan_anew(self.queries.using_graph(name), f"graph {name} {change}")
+                self._revive(f"graph <{name}>", control.position)
             case Kind.RULES:
-                self._changes.rules[control.stream] = self.rule_store.apply(control)
-                self._plan_anew(self.queries.using_rules(control.stream),
-                                f"rules {control.stream} {'changed' if control.stream in self.rules else 'removed'}")
-                self._revive(f"rules {control.stream}", control.position)
+                self._changes.rules[name] = self.rule_store.apply(control)
+                change = "changed" if name in self.rules else "removed"
+                self._plan_anew(self.queries.using_rules(name), f"rules {name} {change}")
+                self._revive(f"rules {name}", control.position)
             case Kind.STREAM:
                 self._stream(control)
             case Kind.END:
                 self._ended = True
-            case Kind.UNREGISTER if control.stream in self.queries:
-                self._unregister(self.queries[control.stream])
-            case _ if control.stream in self.queries:
-                self._change_state(self.queries[control.stream], control)
+            case Kind.UNREGISTER if name in self.queries:
+                self._unregister(self.queries[name])
+            case _ if name in self.queries:
+                self._change_state(self.queries[name], control)
 
     def changed_by(self, control: Control) -> list[LiveQuery]:
         """The queries that see something else from the record at a barrier on, and those that read what they make."""
@@ -110,7 +104,6 @@ class Barriers:
         return [query for user in users for query in (user, *self.queries.dependents(user))]
 
     def troubles(self) -> Iterator[Trouble]:
-        """The queries, graphs and rule sets that cannot be used."""
         yield from (Trouble("graph", iri, reason) for iri, reason in sorted(self.store.lost.items()))
         yield from (Trouble("rules", name, reason) for name, reason in sorted(self.rule_store.lost.items()))
         yield from (Trouble("query", query.name, query.error or "") for query in self.queries.values() if query.state == "failed")
@@ -174,7 +167,6 @@ class Barriers:
         self.executor.forget(epoch)
 
     def _forget(self, made: str) -> None:
-        """A stream is no longer made."""
         self.kept.forget(made)
         self._changes.gone.append(made)
         self._changes.made = [(stream, facts) for stream, facts in self._changes.made if stream != made]
@@ -189,7 +181,8 @@ class Barriers:
             return
         try:
             key = plan_key(query.definition, query.statement, self.store.versions, self.rule_store.stored)
-            query.compiled = self._planned(key) or self._compile(query.statement, query.name, self.graphs, self.rules)
+            query.compiled = self._planned(key) or self._compile(
+                query.statement, query.name, self.store.tables, self.rules)
         except Exception as error:  # whatever a compiler raises is this query's failure, not the pump's
             query.fail(error)
 
@@ -281,7 +274,6 @@ class Barriers:
             self._status(query, before, reason)
 
     def _see_again(self, queries: Sequence[LiveQuery]) -> None:
-        """Show the kept events to queries that have not seen them."""
         for query in queries:
             for stream in query.streams:
                 query.ticker.see(stream, self.kept.times(stream, query.definition.since))

@@ -6,7 +6,7 @@ not see it. So results do not depend on where the log was cut into batches."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -64,8 +64,7 @@ class ProducerFailedError(RuntimeError):
 
 @dataclass(slots=True)
 class Outcome:
-    """What a batch brought: the results logged, what listeners should know, and how long each phase took. `committed`: there was
-    something, rows of the log or what was evaluated beside them."""
+    """What a batch brought. `committed`: rows of the log, or what was evaluated beside the pump."""
 
     results: list[ResultEvent] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
@@ -78,16 +77,14 @@ class Outcome:
     committed: bool = False
 
     def count(self, stream: str, rows: int, items: int) -> None:
-        """Note items that came into a stream, and their rows."""
         self.rows_by_stream[stream] = self.rows_by_stream.get(stream, 0) + rows
         self.items_by_stream[stream] = self.items_by_stream.get(stream, 0) + items
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`ticks` per job, `rows` of a result that are logged, how much time of a paused query's backlog is kept, how many items and bytes of
-    each stream's tail, what an `evaluation` may use, after how many evaluations a batch is committed (`commit`), and how long a batch waits
-    for one query (`patience_ms`)."""
+    """`ticks` per job, `rows` of a result that are logged, `tail` items of each stream. A batch is
+    committed after `commit` evaluations, and waits `patience_ms` for one query."""
 
     ticks: int = 512
     rows: int = 250_000
@@ -143,20 +140,8 @@ def sound_watermark(watermark: int | None) -> int | None:
     return watermark
 
 
-def storable_receipt(payload: dict[str, Any]) -> dict[str, Any]:
-    """The payload of a KEY record, once it is known that SQLite can hold it; ValueError or KeyError otherwise."""
-    _check_storable(payload["key"], payload["until"])
-    return payload
-
-
-def storable_letters(letters: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Dead letters, once it is known that SQLite can hold them; ValueError or KeyError otherwise."""
-    for letter in letters:
-        _check_storable(letter["reason"], letter["t"], letter["text"])
-    return list(letters)
-
-
-def _check_storable(*values: object) -> None:
+def check_storable(values: Iterable[object]) -> None:
+    """Raise ValueError where SQLite cannot hold one of them."""
     for value in values:
         if isinstance(value, str):
             value.encode()      # UnicodeEncodeError, a ValueError, for half a character

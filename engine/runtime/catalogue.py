@@ -19,8 +19,9 @@ from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.runtime.errors import EngineError, in_use
 from engine.runtime.registered import Definition, FixedQueries, Registered, own_iri
+from engine.runtime.rows import Kind
 from engine.runtime.settings import Settings
-from engine.runtime.stores import StoredRules
+from engine.runtime.stores import StoredRules, understood
 from engine.runtime.ticks import Timetable
 from engine.timeline import MAX, MIN
 
@@ -58,13 +59,11 @@ class Catalogue:
         return {query.epoch: query.timetable.evaluated(reaches[name]) for name, query in self.queries.items()}
 
     def used(self, stream: str, done: Mapping[str, int]) -> int:
-        """The latest of the times `done` of the queries that the pushed `stream` comes to, itself or through others; MIN where there is
-        none."""
+        """The latest of the times `done` of the queries that a pushed stream comes to, or MIN."""
         return max((done.get(query.epoch, MIN) for query in self._read.get(stream, ())), default=MIN)
 
     @cached_property
     def _read(self) -> Mapping[str, Sequence[Registered]]:
-        """By pushed stream: the queries that it comes to."""
         found: dict[str, list[Registered]] = {}
         for query in self.queries.values():
             for stream in self.queries.pushed(query):
@@ -83,8 +82,7 @@ class Catalogue:
 
     @cached_property
     def rule_sets(self) -> Mapping[str, RuleSet]:
-        """The rule sets that a query may name."""
-        return {**BUILT_IN_RULES, **{name: stored.rules for name, stored in self.rules.items() if stored.understood}}
+        return {**BUILT_IN_RULES, **understood(self.rules)}
 
     def basis(self, statement: Statement) -> tuple[object, ...]:
         """All of the catalogue that the compiled form of a statement depends on; equal where that is the same."""
@@ -94,7 +92,6 @@ class Catalogue:
 
     @cached_property
     def epochs(self) -> frozenset[str]:
-        """The generations of queries that are neither removed nor replaced."""
         return frozenset(query.epoch for query in self.queries.values())
 
     # --- what the records of commands make of it
@@ -107,15 +104,16 @@ class Catalogue:
         old = self.queries.get(name)
         definition = Definition.of(name, payload, own_iri(statement, payload.get("stream")), old.definition if old else None, self.numbers)
         query = Registered(definition, statement, Timetable.of(statement), "running", position, position)
-        others = {other: known for other, known in self.queries.items() if other != name}
-        return replace(self, queries=FixedQueries({**others, name: query}), removed=_with(self.removed, name, None),
-                       numbers=max(self.numbers, definition.number))
+        numbers = max(self.numbers, definition.number)
+        return replace(self, queries=FixedQueries(_with(self.queries, name, query)),
+                       removed=_with(self.removed, name, None), numbers=numbers)
 
-    def without_query(self, name: str, position: int) -> Catalogue:
-        return replace(self, queries=FixedQueries(_with(self.queries, name, None)), removed=_with(self.removed, name, position))
-
-    def with_wish(self, name: str, wish: str, position: int) -> Catalogue:
-        """After a pause (``paused``) or resumption (``running``) of a query."""
+    def with_change(self, kind: Kind, name: str, position: int) -> Catalogue:
+        """After the end of a query, a pause or a resumption."""
+        if kind is Kind.UNREGISTER:
+            return replace(self, queries=FixedQueries(_with(self.queries, name, None)),
+                           removed=_with(self.removed, name, position))
+        wish = "paused" if kind is Kind.PAUSE else "running"
         query = replace(self.queries[name], wish=wish, changed=position)
         return replace(self, queries=FixedQueries({**self.queries, name: query}))
 
@@ -125,7 +123,6 @@ class Catalogue:
         return replace(self, graphs=_with(self.graphs, iri, version))
 
     def with_rules(self, name: str, stored: StoredRules | None) -> Catalogue:
-        """With the next version of a rule set, or without the rule set."""
         return replace(self, rules=_with(self.rules, name, stored))
 
     @cached_property
@@ -173,7 +170,6 @@ class Planned:
                 del self._plans[next(iter(self._plans))]
 
     def take(self, key: Key) -> Compiled | None:
-        """What was handed over, once."""
         with self._lock:
             known, compiled = self._plans.get(key[0], (None, None))
             if known != key:
@@ -209,8 +205,7 @@ _QUOTAS = {
 
 
 def check_growth(before: Catalogue, after: Catalogue, settings: Settings) -> None:
-    """Refuse what makes more than there may be. What does not grow is allowed, though there may be too much already: the limit was
-    lowered."""
+    """Refuse growth to more than there may be. That there is more already is allowed."""
     for slug, what, setting, count in _QUOTAS.values():
         limit, wanted = getattr(settings, setting), count(after)
         if wanted > max(limit, count(before)):

@@ -20,7 +20,6 @@ class Clock:
         self._wall, self._passed = wall, passed
         self._lock = threading.Lock()
         self._last, self._at = 0, passed()
-        self._told = False
         self.ahead_ms = 0
 
     def now_ms(self) -> int:
@@ -42,11 +41,9 @@ class Clock:
         self.now_ms()
 
     def _tell(self, ahead_ms: int) -> None:
-        """Warn once each time that the machine's clock was set back."""
-        self.ahead_ms = ahead_ms if ahead_ms >= _TOLD_MS else 0
-        if self.ahead_ms and not self._told:
+        told, self.ahead_ms = self.ahead_ms, ahead_ms if ahead_ms >= _TOLD_MS else 0
+        if self.ahead_ms and not told:
             _LOG.warning("the machine's clock was set back: it is %s ms behind the times given out; these go on from the last", ahead_ms)
-        self._told = bool(self.ahead_ms)
 
     def wait(self, wake: threading.Event, until_ms: int | None) -> None:
         """Return when `wake` is set or the time `until_ms` has come (None: never)."""

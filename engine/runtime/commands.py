@@ -33,6 +33,8 @@ Info = TypeVar("Info")
 Rows = list[pa.Table]
 Decision = Callable[[Appender, View, int], tuple[Rows, Reply]]
 """Checks a command against the end of the log, appends its records there, and replies; at a time in ms."""
+Proposal = tuple[Decision[Reply], Mapping[str, Compiled]]
+"""A decision, with plans of queries by name for the pump."""
 Check = Callable[[Info | None], None]
 """Refuses a command by raising, after a look at what it is to change (None: nothing is there)."""
 NO_PLANS: Mapping[str, Compiled] = MappingProxyType({})
@@ -62,7 +64,6 @@ class Commands:
         return self._machine.results
 
     def _names(self, options: Mapping[str, Any], view: View) -> Catalog:
-        """What a statement may name."""
         own, known = self.settings, view.catalogue
         return Catalog(known.times, view.graphs, known.rule_sets, own.max_window_ms, own.window_steps, own.window_items,
                        bool(options.get("mixedTime", False)))
@@ -75,8 +76,7 @@ class Commands:
             self._machine.planned.hand(plan_key(query.definition, query.statement, graphs, end.catalogue.rules), compiled)
 
     def _write(self, decide: Decision[Reply], plans: Mapping[str, Compiled] = NO_PLANS) -> tuple[Reply, View]:
-        """Decide a command and append its records: its reply, and the view just after it. The pump is handed the `plans` for what they
-        say."""
+        """Decide a command and append its records: its reply, and the view just after it."""
         self._machine.check_running()
 
         def decided(end: Appender, now: int) -> tuple[Rows, tuple[Reply, View]]:
@@ -94,13 +94,12 @@ class Commands:
         self._machine.end_removed()
         return written
 
-    def _write_prepared(self, prepare: Callable[[View], Decision[Reply]], plans: Mapping[str, Compiled] = NO_PLANS) -> tuple[Reply, View]:
-        """`prepare` something slow, `plans` perhaps, then decide; again where the decision finds that too much has changed meanwhile
-        (`StaleError`)."""
+    def _write_prepared(self, prepare: Callable[[View], Proposal[Reply]]) -> tuple[Reply, View]:
+        """Prepare what is slow, then decide; again where too much has changed (`StaleError`)."""
         for number in range(_TRIES):
             with self._turn if number >= _FREE_TRIES else nullcontext():    # who lost often waits for the others who did, not for luck
                 try:
-                    return self._write(prepare(self._machine.view), plans)
+                    return self._write(*prepare(self._machine.view))
                 except StaleError:
                     continue
         raise unavailable("engine-overloaded", "What the command depends on changes faster than it can be prepared.", 1)
@@ -160,8 +159,7 @@ class Commands:
 
     def push(self, name: str, items: Sequence[Item], *, watermark_ms: int | None = None, idempotency_key: str | None = None,
              rejected: Sequence[Rejection] = (), skip: bool = False, digest: str | None = None) -> Receipt:
-        """Append items to a stream; returns when they are on disk. `skip` takes the rest where some are too far ahead of the clock;
-        `digest` stands for the request: the same key with another one is refused."""
+        """Append items; returns when they are on disk. `skip` and `digest` are as in Terms."""
         prepared = prepare([(item.t_ms, item.graph, item.triples) for item in items], [item.scope_ms for item in items])
         return self._push(name, prepared, Terms(watermark_ms, idempotency_key, digest, skip, tuple(rejected)))
 
@@ -190,7 +188,6 @@ class Commands:
         return TailPart(events[-limit:] if limit else [], len(events) <= limit and tail.gone <= since)
 
     def dead_letters(self, name: str) -> list[DeadLetter]:
-        """Items that were not taken, the latest first."""
         return self.results.letters(self.stream(name).iri, self.settings.letters_shown)
 
     def _push(self, name: str, prepared: Prepared, terms: Terms) -> Receipt:
@@ -212,12 +209,10 @@ def _descriptor(name: str, view: View) -> dict[str, Any]:
 
 
 def _makers(view: View) -> dict[str, Registered]:
-    """The queries that make streams, by name."""
     return {query.name: query for query in view.catalogue.queries.makers.values()}
 
 
 def _check_free(name: str, iri: str, catalogue: Catalogue) -> None:
-    """Refuse a stream whose name or IRI another stream has, or a query for its own stream."""
     for query in catalogue.queries.values():
         if query.makes is not None and query.name == name:
             raise conflict(f"The query {name!r} makes a stream of this name.", name=name)

@@ -5,6 +5,7 @@ import fcntl
 import logging
 import shutil
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import TextIO
 
@@ -42,11 +43,9 @@ class Room:
 
     @property
     def low(self) -> bool:
-        """Whether the reserve has been touched."""
         return self.free() < self.reserve
 
     def fits(self, size: int) -> bool:
-        """Whether `size` bytes can be written without touching the reserve."""
         return self.free() - size >= self.reserve
 
     def check(self) -> None:
@@ -107,8 +106,5 @@ class SetAside:
             return "set aside, for a reason that could not be kept"
 
     def _free(self, name: str) -> Path:
-        target, number = self.folder / name, 1
-        while target.exists():
-            number += 1
-            target = self.folder / f"{name}.{number}"
-        return target
+        names = chain((name,), (f"{name}.{number}" for number in count(2)))
+        return next(path for free in names if not (path := self.folder / free).exists())

@@ -63,7 +63,6 @@ class Database:
                 self._writer.execute("alter table letters add column more integer not null default 0")
 
     def close(self) -> None:
-        """Close every connection; nothing can be used afterwards."""
         with self._lock:
             for connection in self._open:
                 connection.close()
@@ -75,7 +74,6 @@ class Database:
         return int(self.meta("position", 0))
 
     def meta(self, name: str, default: Any = None) -> Any:
-        """A JSON value by name."""
         rows = list(self._read("select value from meta where name = ?", (name,)))
         return json.loads(rows[0][0]) if rows else default
 

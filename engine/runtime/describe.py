@@ -52,7 +52,6 @@ def held_text(found: Mapping[str, Any]) -> str:
 
 
 def _needs(found: Memory) -> dict[str, Any]:
-    """The window, the history, and the bound that no stream can break."""
     bound = found.bound(SHOWN, 1_000)
     shown = None if bound is None else {"facts": bound.facts, "log10": round(bound.log10, 1), "constants": SHOWN}
     return {"bound": shown, "streamIndependent": found.stream_independent, "windowMs": found.window_ms, "history": list(found.history)}
@@ -127,7 +126,6 @@ def waits(query: Registered, view: View) -> dict[str, Any] | None:
 
 
 def made_info(query: Registered, iri: str, view: View, now_ms: int) -> StreamInfo:
-    """The resource of a stream that a query makes."""
     kept = view.snapshot.streams.get(iri, StreamState()) if view.seen(query) is not None else StreamState()
     state = {"items": kept.items, "late": 0, "deadLetters": 0, "watermark": iso(kept.watermark), "idle": kept.idle,
              "itemsPerSecond": view.snapshot.measured.stream(iri, now_ms)}

@@ -1,8 +1,7 @@
-"""What is due, evaluated and logged: the middle of the pump. In a batch, or in the lane beside it (threads.py) where that would take long.
+"""The middle of the pump: what is due, evaluated and logged, in a batch or the lane (threads.py).
 
-Of a query in the lane nothing more is due until it has come back, and its ticker stands where it stood before: no later state of it is
-written with the batches meanwhile, so that whoever takes up the result log evaluates it again.
-"""
+Of a query in the lane no later state is written with the batches meanwhile, so that whoever takes
+up the result log evaluates it again."""
 
 import logging
 import time
@@ -19,7 +18,7 @@ from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.output import first_rows, payloads_together
 from engine.runtime.barriers import Barriers
 from engine.runtime.batch import EvaluatorDownError
-from engine.runtime.query import LiveQuery
+from engine.runtime.query import LiveQuery, Payloads
 from engine.runtime.registered import Queries, made_facts
 from engine.runtime.resources import ResultEvent
 from engine.runtime.rows import Control, Kind
@@ -32,8 +31,6 @@ Made = dict[str, list[tuple[int, pa.Table]]]
 
 
 class Evaluations(Barriers):
-    """Evaluates what `Barriers` holds."""
-
     def __init__(self, *given: Any, alive: Callable[[], bool], decide: Decide, stands: Callable[[str], bool], lane: Lane | None) -> None:
         """`given` as Barriers has it, the others as Pump has them."""
         super().__init__(*given)
@@ -57,7 +54,6 @@ class Evaluations(Barriers):
                     self._make(query, query.makes, made.get(query.name, []), position)
 
     def bring_ahead(self) -> None:
-        """Let the executor do what it can for what will be due."""
         ready = [query.definition.epoch for query in self.queries.values() if query.state == "running" and not self.is_beside(query)]
         self.executor.bring_ahead([epoch for epoch in ready if epoch not in self._slow], self._limits.patience_ms)
 
@@ -91,7 +87,7 @@ class Evaluations(Barriers):
     def _due(self, query: LiveQuery, ticks: Sequence[int]) -> Due:
         self._outcome.ticks += len(ticks)
         contents = {stream: self.kept.contents[stream] for stream in query.streams}
-        graphs = {graph: self.graphs[graph] for graph in query.graphs if graph in self.graphs}
+        graphs = {iri: self.store.tables[iri] for iri in query.graphs if iri in self.store.tables}
         limits = self._limits.evaluation.own(query.definition.options.get("limits", {}))
         shown = self._limits.rows if query.shows_answers and query.statement.form == "SELECT" else None
         return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs,  # type: ignore[arg-type]
@@ -116,24 +112,21 @@ class Evaluations(Barriers):
                 raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
         ready = self._payloads(answers, queries)
         for epoch, found in groupby(answers, lambda answer: answer.query):
-            self._log(queries[epoch], list(found), made, ready.get(epoch, {}))
+            self._log(queries[epoch], list(found), made, ready)
 
-    def _payloads(self, answers: Sequence[Answer], queries: Mapping[str, LiveQuery]) -> dict[str, dict[int, bytes]]:
-        """Payloads of answers, by epoch and T, as far as those of several can be written together."""
+    def _payloads(self, answers: Sequence[Answer], queries: Mapping[str, LiveQuery]) -> Payloads:
         relations = {(answer.query, answer.tick): (query.statement.form, first_rows(answer.table, self._limits.rows)) for answer in answers
                      if answer.table is not None and answer.written is None and answer.reported
                      and (query := queries[answer.query]).shows_answers and query.state == "running"}
-        found: dict[str, dict[int, bytes]] = {}
-        for (epoch, tick), payload in payloads_together(relations).items():
-            found.setdefault(epoch, {})[tick] = payload
-        return found
+        return payloads_together(relations)
 
-    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, payloads_at: Mapping[int, bytes]) -> None:
-        """Log the answers up to the first failure, which ends the query; some payloads are there already."""
+    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, ready: Payloads
+             ) -> None:
+        """Log the answers up to the first failure, which ends the query."""
         if query.state != "running":
             return
         good = list(takewhile(lambda answer: answer.error is None and (answer.table is not None or not answer.reported), answers))
-        logged, failure = self._written(query, good, payloads_at)
+        logged, failure = self._written(query, good, ready)
         for event, shown in logged:
             self._outcome.results.append(event)
             if query.makes is not None and shown.num_rows:
@@ -147,30 +140,27 @@ class Evaluations(Barriers):
                 return
             self._fail(query, bad.error or RuntimeError("the executor gave no table"))
 
-    def _written(self, query: LiveQuery, answers: Sequence[Answer], payloads_at: Mapping[int, bytes]
+    def _written(self, query: LiveQuery, answers: Sequence[Answer], ready: Payloads
                  ) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
-        """The results of answers up to the first that cannot be written, whatever the reason, and that reason: however the log is cut,
-        those before it are there."""
+        """The results up to the first answer that cannot be written, and why: however the log is
+        cut, those before it are there."""
         before = query.relation, query.relation_changed, query.relation_logged, query.seq, query.program
         try:
-            return query.log(answers, self._limits.rows, payloads_at), None
+            return query.log(answers, self._limits.rows, ready), None
         except Exception as failure:  # the query's own, not the pump's
             query.relation, query.relation_changed, query.relation_logged, query.seq, query.program = before
             if len(answers) == 1:
                 return [], failure
         found: list[tuple[ResultEvent, pa.Table]] = []
         for answer in answers:
-            written, failed = self._written(query, [answer], payloads_at)
+            written, failed = self._written(query, [answer], ready)
             found += written
             if failed is not None:
                 return found, failed
         return found, None
 
     def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
-        """The results of a query that makes a stream become items; its watermark is the last evaluation time that is done.
-
-        A stream that is made is idle while all streams are that its query reads.
-        """
+        """Results become items of the query's stream, which is idle while all that it reads are."""
         users = self._users(stream)
         if results:
             try:
@@ -237,7 +227,7 @@ class Evaluations(Barriers):
     def _take_back(self) -> None:
         for task in self._lane.take_ended() if self._lane is not None else ():
             self._log_task(task)
-        self._changes.evaluated.append((len(self._outcome.results), self._at))
+        self._changes.seen(len(self._outcome.results), self._at)
 
     def _log_task(self, task: Task) -> None:
         """Log the answers of the lane. What it saw is what was there at every position since it began."""
@@ -251,7 +241,7 @@ class Evaluations(Barriers):
             quick = task.ms * 4 < task.due.limits.evaluation_ms
             most = self._slow.get(task.due.query, 1)
             self._slow[task.due.query] = min(most * 2, limits.ticks) if quick else max(1, most // 2)
-        self._log_answers(task.found, {})
+        self._log_answers([*task.answers, *([] if task.decided is None else [task.decided])], {})
 
     def _settle(self, queries: Sequence[LiveQuery]) -> None:
         """Wait for the lane with some queries, and evaluate what else is due of them, before they see something else."""
@@ -261,7 +251,7 @@ class Evaluations(Barriers):
                 self._log_task(self._lane.wait(query.definition.epoch))
         while dues := self._dues(late):
             self._log_all(dues, {}, here=True)
-        self._changes.evaluated.append((len(self._outcome.results), self._at))
+        self._changes.seen(len(self._outcome.results), self._at)
 
     def _settle_late(self, position: int) -> None:
         """Wait for queries that are behind a verdict on them, which is forgotten after `position`, and for those whose streams have come

@@ -1,7 +1,5 @@
-"""One start of the evaluator, and all that lives as long as it does: the pump in its own thread, and the feed that brings it the log.
-
-What fails here is told to the machine, which ends this and begins another.
-"""
+"""One start of the evaluator: the pump in its own thread, and the feed that brings it the log. What
+fails here is told to the machine, which ends this and begins another."""
 
 from __future__ import annotations
 
@@ -45,8 +43,7 @@ _FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of
 
 
 class Evaluator:
-    """`life` is the number of the start; once the machine is at another, nothing is heard of this one. `owner`, `pump` and `feed` are
-    None until they are there."""
+    """`life`: the number of the start; once the machine is at another, nothing is heard of this."""
 
     def __init__(self, machine: Machine, life: int) -> None:
         self.life = life
@@ -62,7 +59,6 @@ class Evaluator:
     # --- start and end
 
     def start(self) -> None:
-        """Start the backend, take up the queries where the result log ends, and let the feed catch up with the input log."""
         machine, own = self._machine, self._machine.settings
         machine.say("starting Spark")
         executor = Suspects(machine.backend.start(machine.say, self._broken), machine.deaths, machine.backend.alive,
@@ -154,7 +150,6 @@ class Evaluator:
             self.hurry()
 
     def hurry(self) -> None:
-        """What is in the log is to be processed now."""
         if (feed := self.feed) is not None:
             feed.wake()
 
@@ -200,8 +195,7 @@ class Evaluator:
             return ROWS.empty_table()
 
     def _process(self, pump: Pump, table: pa.Table) -> None:
-        """Run the pump. Files that the feed left out, and those written since it looked, are read here: it will bring them later, and
-        the pump leaves them out then."""
+        """Run the pump, over files that the feed left out or that came since it looked, too."""
         folder = self._machine.folder
         ends = pc.min_max(table["position"]).as_py()
         first, last = ends["min"] or 0, ends["max"] or 0
@@ -277,11 +271,9 @@ class Evaluator:
         return self._machine.writer.call(lambda end, now: end.command(Kind.VERDICT, name, payload))
 
     def _later(self, position: int) -> list[Control]:
-        """The records of the log beyond a position that are not items."""
         return [control for table in self._machine.folder.read(position) for control in controls(table)]
 
     def _stands(self, epoch: str) -> bool:
-        """Whether a generation of a query is neither removed nor replaced by what is in the log."""
         return epoch in self._machine.writer.appender.catalogue.epochs
 
     def _recompile(self, statement: Statement, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:

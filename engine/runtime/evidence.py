@@ -1,7 +1,5 @@
-"""What the evaluation of a logged result saw, read back from the logs: the items of its windows, the graphs and rule sets of its time.
-
-Nothing is taken from another time: where an item may be missing, or a version has been replaced, that is said instead.
-"""
+"""What the evaluation of a logged result saw, read back from the logs. Nothing is taken from
+another time: where an item may be missing, or a version has been replaced, that is said instead."""
 
 import re
 from collections import defaultdict
@@ -64,7 +62,10 @@ def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Regist
         needed = needed_since(program, _begun(event))
         events, cut = _of_timed(results, folder, program, query.streams, makers, needed, event.tick, since, position)
         return Evidence(query.statement, event, tuple(events), graphs, rules, makers, cut)
-    first = event.tick - _before(query.statement) if event.stream == "n" else event.tick
+    first = event.tick
+    if event.stream == "n":     # what ceases now may have begun so long before
+        first -= max((source.window.range_ms for source in query.statement.streams
+                      if isinstance(source.window, TimeWindow)), default=0)
     looked = _looked_since(query, view, rules, event.tick)
     if looked is not None:      # its rules see the streams through no window
         table = Timetable.of(replace(query.statement, rule_windows=()))
@@ -100,7 +101,6 @@ def _result(results: ResultLog, query: Registered, result_id: str) -> ResultEven
 
 
 def _graphs(pump: Snapshot, query: Registered, position: int) -> dict[str, tuple[Triple, ...]]:
-    """The static graphs, if they are still those of the evaluation."""
     found: dict[str, tuple[Triple, ...]] = {}
     for iri in query.graphs:
         if pump.versions.get(iri, position + 1) > position:
@@ -110,7 +110,6 @@ def _graphs(pump: Snapshot, query: Registered, position: int) -> dict[str, tuple
 
 
 def _rules(pump: Snapshot, query: Registered, position: int) -> dict[str, RuleSet]:
-    """The rule sets, if they are still those of the evaluation."""
     found: dict[str, RuleSet] = {}
     for name in query.rules:
         stored = pump.rules.get(name)
@@ -162,15 +161,9 @@ def _looked_since(query: Registered, view: View, rules: Mapping[str, RuleSet], t
     return MIN if since is None else since
 
 
-def _before(statement: Statement) -> int:
-    """How long before what ceases now may have begun, in ms."""
-    return max((source.window.range_ms for source in statement.streams if isinstance(source.window, TimeWindow)), default=0)
-
-
 def _pushed(folder: LogFolder, table: Timetable, streams: list[str], first: int, tick: int, since: int, position: int,
             rules_from: int = MAX) -> Iterator[Event]:
-    """The items of pushed streams that windows may show from the evaluation time `first` to `tick`, from the input log; and those since
-    `rules_from`."""
+    """Items of pushed streams that windows show from `first` to `tick`, or since `rules_from`."""
     needed = {stream: min(rules_from, _begin(table, stream, first)) for stream in streams}
     newest, last = folder.expired()
     seen: dict[str, list[Event]] = defaultdict(list)
@@ -220,7 +213,6 @@ def events_of(rows: pa.Table) -> Iterator[Event]:
 
 
 def _made(results: ResultLog, stream: str, maker: str, begin: int, tick: int, since: int, position: int) -> Iterator[Event]:
-    """The items of a stream that the query `maker` makes, from the result log."""
     bounds = results.bounds(maker)
     oldest = next(iter(results.read(maker, bounds.oldest - 1, 1)), None)
     if oldest is not None and oldest.at_ms > begin and not (oldest.seq == 1 and str(bounds.epoch).endswith("c1")):

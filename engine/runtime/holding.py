@@ -85,7 +85,6 @@ def parts(kept: pa.Table | None, none: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def whole(held: pa.Table, gone: Sequence[pa.Table]) -> pa.Table:
-    """The relation to keep of what holds and what is gone."""
     flags = pa.array([False] * held.num_rows + [True] * sum(rows.num_rows for rows in gone), pa.bool_())
     return pa.concat_tables([held, *gone]).combine_chunks().append_column(GONE, flags)
 

@@ -42,10 +42,6 @@ class StreamState:
         self.advance(watermark)
         self.idle = True
 
-    def refuse(self, payload: Mapping[str, Any]) -> None:
-        self.late += payload["late"]
-        self.refused += payload["refused"]
-
 
 class _Part(NamedTuple):
     """Rows of so many items, and their bytes."""
@@ -65,7 +61,6 @@ class Tail:
 
     @property
     def tables(self) -> list[pa.Table]:
-        """The rows of the items, in order."""
         return [part.rows for part in self._parts]
 
     def add(self, rows: pa.Table) -> None:
@@ -115,7 +110,6 @@ def _superfluous(parts: Sequence[_Part], enough: int, most_bytes: int) -> int:
 
 
 def _sizes(rows: pa.Table) -> np.typing.NDArray[np.int64]:
-    """The bytes of each row, of what a tail shows."""
     sizes = np.full(rows.num_rows, 2 * 8, np.int64)
     for name in _SHOWN[2:]:
         sizes += pc.fill_null(pc.binary_length(rows[name].cast(pa.string())), 0).to_numpy()
@@ -128,8 +122,7 @@ class KeptStreams:
     def __init__(self, tail_items: int, tail_bytes: int = 8 << 20) -> None:
         self.states = defaultdict[str, StreamState](StreamState)
         self.contents = defaultdict[str, StreamContent](StreamContent)
-        self.tails: dict[str, Tail] = {}
-        self._tail = tail_items, tail_bytes
+        self.tails = defaultdict[str, Tail](lambda: Tail(tail_items, tail_bytes))
 
     @property
     def idle(self) -> list[str]:
@@ -152,11 +145,10 @@ class KeptStreams:
         state = self.states[stream]
         state.advance(pc.max(rows["watermark"]).as_py())
         state.items += int(pc.sum(pc.equal(rows["row"], 0)).as_py() or 0)
-        self.tails.setdefault(stream, Tail(*self._tail)).add(rows)
+        self.tails[stream].add(rows)
         return self._keep(stream, rows, used)
 
     def make(self, stream: str, facts: pa.Table, items: int, used: bool) -> Times:
-        """Take in items of a stream that a query makes; where it is `used`, their distinct times in order."""
         self.states[stream].items += items
         return self._keep(stream, facts, used)
 
@@ -170,7 +162,6 @@ class KeptStreams:
         return np.unique(facts["t"].to_numpy())
 
     def times(self, stream: str, since: int) -> Times:
-        """The distinct times of the facts kept of a stream from positions > `since`."""
         if stream not in self.contents:
             return np.empty(0, np.int64)
         return np.unique(self.contents[stream].after(since)["t"].to_numpy())
@@ -187,12 +178,11 @@ class KeptStreams:
         for table in tables:
             for stream in pc.unique(table["stream"]).to_pylist():
                 rows = table.filter(pc.equal(table["stream"], stream))
-                self.tails.setdefault(stream, Tail(*self._tail)).add(rows)
+                self.tails[stream].add(rows)
                 if stream in needed:
                     self.contents[stream].append(facts_of(rows.filter(pc.greater_equal(rows["t"], needed[stream]))))
 
     def refill(self, streams: Sequence[str], tables: Iterable[pa.Table]) -> None:
-        """Make the contents of `streams` anew from all their items."""
         for stream in streams:
             self.contents[stream].evict(MAX)
         for table in tables:
@@ -213,7 +203,6 @@ class KeptStreams:
 
 
 def _horizon(content: StreamContent, need: Need) -> int:
-    """The time before which nothing of `content` is needed."""
     times = [need.from_ms]
     if need.from_ms > MIN and content.rows:
         times += [content.horizon(need.from_ms, count, unit) for count, unit in ((need.triples, "triples"), (need.items, "items")) if count]

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +29,9 @@ Found = TypeVar("Found")
 _FILE = re.compile(r"(\d{16})-(\d{16})\.parquet")
 _EVER = 1 << 62
 _MERGED_BYTES = 64 << 20    # of files that are merged into one: so much more room is needed meanwhile
-# The system's state, not the file's: nothing is known to be lost.
 _SIDE_BY_SIDE = 10_000      # rows from which on the columns of a file are read side by side
 _REPEATED = ["stream", "g", "p"]    # in a fresh file a dictionary of other columns takes as long as all else, for a quarter of the bytes
+# The system's state, not the file's: nothing is known to be lost.
 _PASSING = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN))
 
 
@@ -49,14 +49,16 @@ class Holes:
 
     def __init__(self, path: Path, staging: Path) -> None:
         self._path, self._staged = path, staging / path.name
-        self._holes: tuple[Hole, ...] = tuple(_read_holes(path))
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        found = map(json.loads, lines)
+        self._holes = tuple(Hole(first, last, reason) for first, last, reason in found)
 
     def __iter__(self) -> Iterator[Hole]:
         return iter(self._holes)
 
     def add(self, first: int, last: int, reason: str) -> None:
         """Record that positions `first` to `last` are lost, as far as that is not recorded already: on disk when this returns."""
-        fresh = [Hole(begin, end, reason) for begin, end in without((first, last), [(hole.first, hole.last) for hole in self._holes])]
+        fresh = [Hole(begin, end, reason) for begin, end in without(first, last, self._holes)]
         if not fresh:
             return
         for hole in fresh:
@@ -75,28 +77,16 @@ class Holes:
         return following
 
 
-def without(whole: tuple[int, int], parts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What is left of a range of positions (both ends are in it) without others."""
-    found, begin = [], whole[0]
-    for first, last in sorted(parts):
-        if last < begin or first > whole[1]:
+def without(begin: int, end: int, parts: Iterable["Hole | LogFile"]) -> list[tuple[int, int]]:
+    """What is left of a range of positions (both ends are in it) without those of `parts`."""
+    found = []
+    for part in sorted(parts, key=lambda part: part.first):
+        if part.last < begin or part.first > end:
             continue
-        if first > begin:
-            found.append((begin, first - 1))
-        begin = last + 1
-    if begin <= whole[1]:
-        found.append((begin, whole[1]))
-    return found
-
-
-def _read_holes(path: Path) -> Iterator[Hole]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return
-    for line in lines:
-        first, last, reason = json.loads(line)
-        yield Hole(first, last, reason)
+        if part.first > begin:
+            found.append((begin, part.first - 1))
+        begin = part.last + 1
+    return [*found, (begin, end)] if begin <= end else found
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -147,8 +137,8 @@ class LogFolder:
         for table in self.read(after):
             first = table["position"][0].as_py()
             if first > self.holes.after(after):
-                there = [(file.first, file.last) for file in self.files()]     # once more: files are merged meanwhile
-                for begin, end in without((after + 1, first - 1), there):
+                there = self.files()    # once more: files are merged meanwhile
+                for begin, end in without(after + 1, first - 1, there):
                     self.holes.add(begin, end, "there is no file with them")
             yield table
             after = table["position"][-1].as_py()
@@ -177,14 +167,13 @@ class LogFolder:
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno in _PASSING:
                 raise
-            covered = [(other.first, other.last) for other in self.files() if other.path != file.path]
-            for first, last in without((file.first, file.last), covered):
+            others = (other for other in self.files() if other.path != file.path)
+            for first, last in without(file.first, file.last, others):
                 self.holes.add(first, last, f"the file {file.path} cannot be read ({error})")
             self.aside.move(file.path, f"the log file cannot be read: {error}")
             return None
 
     def waiting(self, after: int) -> list[LogFile]:
-        """The fresh files that have records of positions > `after`, in order."""
         return sorted(file for file in _files(self.folder) if file.last > after)
 
     def sizes(self, until: int) -> list[int]:

@@ -1,19 +1,15 @@
-"""The threads that work on the input log: one owns its end, one appends what time alone brings about, one tidies its files.
+"""The threads on the input log: one owns its end, one appends what is due with time, one tidies.
 
-Commands queue up; every `interval_ms` at most, all that wait are decided (append.py) on a fork of the end, written to one file, synced
-and renamed into place (log.py); only then is the fork adopted and are the answers given. What cannot be written has not happened. While
-files wait for the pump, the interval grows: each file costs whoever reads it some milliseconds, so that many small ones would make a slow
-pump slower.
-
-An arrival stream without items gets a clock mark exactly when the next evaluation of some query on it is due, so that windows close on
-time and an idle server writes nothing."""
+Commands that wait are decided (append.py) on a fork of the end and written to one file (log.py);
+only then is the fork adopted and are the answers given. While files wait for the pump the interval
+between them grows: each costs whoever reads it some milliseconds."""
 
 import logging
 import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -75,14 +71,12 @@ class LogWriter:
         self.worker.join()
 
     def submit(self, decide: DecideAtEnd[Reply], soon: bool = False) -> Future[Reply]:
-        """Queue a command; its reply is there when its rows are on disk. One that is wanted `soon` waits no longer than the usual
-        interval, however slow the pump is."""
+        """A command's reply, once its rows are on disk; `soon`: even while the pump is slow."""
         reply: Future[Reply] = Future()
         self._commands.put(_Command(decide, reply, soon))
         return reply
 
     def call(self, decide: DecideAtEnd[Reply], timeout_s: float = 30.0, soon: bool = False) -> Reply:
-        """Submit a command and wait for its reply."""
         if not self.worker.alive:
             raise unavailable("shutting-down", "The input log is closed.")
         try:
@@ -166,32 +160,28 @@ class LogWriter:
     def _write(self, end: Appender, rows: list[pa.Table], now: int) -> None:
         if not rows:
             return
-        stamped = {stream for table in rows for stream in _arrived(table, end)}
-        if stamped:
-            rows += end.clock_marks(sorted(stamped | set(self._arrival_streams())), max(now, *(_stamp(rows, s) + 1 for s in stamped)))
+        if stamps := _stamps(rows, end):
+            streams = sorted({*stamps, *self._arrival_streams()})
+            rows += end.clock_marks(streams, max(now, max(stamps.values()) + 1))
         table = pa.concat_tables(rows)
         self.folder.write(table if table.num_rows > _LARGE else table.combine_chunks())
 
 
-def _arrived(table: pa.Table, end: Appender) -> Iterator[str]:
-    """The arrival stream whose items a command's rows are, if they are."""
-    if table.num_rows and table["record"][0].as_py() == Kind.EVENT:
-        stream = table["stream"][0].as_py()
-        if stream in end.sources and end.sources[stream].arrival:
-            yield stream
-
-
-def _stamp(rows: Iterable[pa.Table], stream: str) -> int:
-    """The last stamp given to items of an arrival stream."""
-    return max(int(table["t"][0].as_py()) for table in rows
-               if table.num_rows and table["record"][0].as_py() == Kind.EVENT and table["stream"][0].as_py() == stream)
+def _stamps(rows: Iterable[pa.Table], end: Appender) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for table in rows:
+        if table.num_rows and table["record"][0].as_py() == Kind.EVENT:
+            stream, stamp = table["stream"][0].as_py(), int(table["t"][0].as_py())
+            if stream in end.sources and end.sources[stream].arrival:
+                found[stream] = max(found.get(stream, stamp), stamp)
+    return found
 
 
 _LONGEST_MS = 1_000
 
 
 class Timer:
-    """A thread that appends records when their time has come."""
+    """Appends what time makes due: windows close in time, and an idle server writes nothing."""
 
     def __init__(self, clock: Clock, writer: LogWriter, on_failure: Callable[[BaseException], None] | None = None) -> None:
         self._clock, self._writer = clock, writer
@@ -228,7 +218,7 @@ class Timer:
             if self._writer.appender.silent(now):
                 self._writer.call(lambda end, at: (end.declare_idle(at), None))
         except EngineError:
-            logging.getLogger(__name__).warning("the timer could not write to the input log", exc_info=True)
+            _LOG.warning("the timer could not write to the input log", exc_info=True)
         silence = self._writer.appender.next_silence()
         return min(time for time in (now + _LONGEST_MS, later, silence) if time is not None and time > now)
 
@@ -267,7 +257,6 @@ class LogKeeper:
         self._expired = 0.0
 
     def wake(self) -> None:
-        """There may be something to do."""
         self._wake.set()
 
     def stop(self) -> None:

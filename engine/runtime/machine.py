@@ -1,7 +1,6 @@
-"""The running parts: data folder, input log, evaluator (evaluator.py), timer, watch; start, recovery, failure, stop, health.
-
-Start-up is in two steps: what is quick (lock, database, end of the log) at once, Spark and the state of the queries in a thread.
-"""
+"""The running parts: data folder, input log, evaluator (evaluator.py), timer, watch; start,
+recovery, failure, stop, health. Start-up is in two steps: what is quick (lock, database, end of the
+log) at once, Spark and the state of the queries in a thread."""
 
 import logging
 import threading
@@ -119,12 +118,9 @@ class Machine:
         self.closing.set()
         if self.state != "failed":
             self._become("stopping", "stopping")
-        with self._changed:
-            self._changed.notify_all()
         self._opened.close()
 
     def _stop_parts(self) -> None:
-        """Stop what works on the data folder beside the log's end."""
         self.keeper.stop()
         self._watch.stop()
         if self._starter is not None and self.life:
@@ -198,11 +194,11 @@ class Machine:
             return
         _LOG.error("the engine failed: %s", failure)
         self._become("failed", f"{type(failure).__name__}: {plain(failure)}")
-        with self._changed:
-            self._changed.notify_all()
 
     def _become(self, state: str, progress: str) -> None:
         self.state, self.progress = state, progress
+        with self._changed:
+            self._changed.notify_all()
         self.listeners.notify(Notice("engine", data={"state": state, "progress": progress}))
 
     def say(self, progress: str) -> None:
@@ -238,28 +234,24 @@ class Machine:
     # --- the pump
 
     def reached(self, position: int, snapshot: Snapshot) -> None:
-        """The pump has committed up to `position`."""
         self.snapshot = snapshot
         with self._changed:
             self.position = position
             self._changed.notify_all()
 
     def has_no_room(self, failure: Exception) -> None:
-        """The pump waits for room on the disk."""
         if self._without_room is None:
             _LOG.error("the pump waits for room on the disk: %s", failure)
             self._without_room = str(failure)
             self.say(f"waiting for room on the disk: {failure}")
 
     def has_room(self) -> None:
-        """The pump could write what it did."""
         if self._without_room is not None:
             _LOG.warning("there is room on the disk again")
             self._without_room = None
             self.say("ready")
 
     def end_removed(self) -> None:
-        """End the evaluations of queries that are removed or replaced by what is in the log."""
         if (pump := self._evaluator.pump) is not None:
             pump.end_removed()
 
@@ -277,12 +269,10 @@ class Machine:
         return self.position >= position
 
     def catch_up(self) -> None:
-        """Let the pump take in what is in the log and waits for more, as nothing is due with it."""
         self._evaluator.catch_up()
 
     @property
     def backlog(self) -> int:
-        """Records of the log that the pump has not processed."""
         return self.writer.appender.position - 1 - self.position
 
     def _arrival_streams(self) -> list[str]:
@@ -308,25 +298,23 @@ class Machine:
         return self.room.reserve if self._is_open else None
 
     def health(self) -> tuple[bool, dict[str, Any]]:
-        """Whether the engine does its work, and what does not work beside it."""
-        workers, reasons = self.workers, list[str]()
-        if self._is_open:
-            reasons = [*self._watch.reasons(workers), *([self._without_room] if self._without_room is not None else [])]
+        if not self._is_open:
+            return False, {"degraded": [], "threads": {}}
+        workers = self.workers
+        reasons = self._watch.reasons(workers)
+        if self._without_room is not None:
+            reasons.append(self._without_room)
         return self.state == "running" and not reasons, {
             **({"reason": "; ".join(reasons)} if reasons else {}), "degraded": [asdict(trouble) for trouble in self._troubles()],
             "threads": {worker.name: worker.to_json() for worker in workers}}
 
     @property
     def workers(self) -> list[Worker]:
-        if not self._is_open:
-            return []
         parts = [part.worker for part in (self._evaluator.owner, self._evaluator.feed) if part is not None]
         parts += [self._starter] if self._starter is not None else []
         return [self.writer.worker, self.timer.worker, self.keeper.worker, self._watch.worker, *parts]
 
     def _troubles(self) -> Iterator[Trouble]:
-        if not self._is_open:
-            return
         yield from self.aside.troubles()
         if self.room.low:
             yield Trouble("disk", str(self.settings.data), f"{self.room.free()} bytes free; below {self.room.reserve} nothing is taken in")

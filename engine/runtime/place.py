@@ -49,7 +49,6 @@ def choose(triples: int, master: str | None = None, environment: Mapping[str, st
 
 
 def triples_of(streams: Mapping[str, Recording], graphs: Mapping[str, Sequence[Triple]]) -> int:
-    """How many triples recordings and static graphs have."""
     recorded = (part for recording in streams.values() for part in recording)
     return sum(part.num_rows if isinstance(part, pa.Table) else len(part.triples) for part in recorded) + sum(map(len, graphs.values()))
 

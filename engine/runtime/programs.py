@@ -43,7 +43,6 @@ def planned(program: RuleSet) -> intervals.Program:
 
 
 def explain(program: RuleSet) -> str:
-    """The plan as text, and what it has to keep."""
     return explain_program(planned(program)) + describe(memory(normal_form(program).rules, program.granularity_ms))
 
 
@@ -84,7 +83,6 @@ def run(program: RuleSet, given: Mapping[str, pa.Table], until_ms: int | None = 
 
 
 def _called(atom: Atom) -> str:
-    """What a person calls the predicate of a head."""
     if atom.predicate != TRIPLE or not isinstance(link := atom.terms[1], Constant):
         return atom.predicate
     class_ = atom.terms[2]
@@ -102,7 +100,6 @@ def _rows(relation: str, table: pa.Table) -> dict[tuple[str, tuple[str, ...]], l
 
 
 def _check_ends(facts: Mapping[str, pa.Table]) -> None:
-    """On a timeline of granules a fact holds always, or has a begin and an end."""
     for name, table in facts.items():
         if pc.any(pc.xor(pc.equal(table["lo"], ALWAYS.lo), pc.equal(table["hi"], ALWAYS.hi))).as_py():
             raise ValueError(f"A fact of {name.rpartition('/')[0]} has a begin or an end only; on a timeline of granules one holds always, "

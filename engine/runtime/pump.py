@@ -1,9 +1,7 @@
 """The pump: rows of the input log in, logged results out.
 
-A batch is cut at its barriers (a registration, a version of a graph or rule set, the first record of a stream that was idle), and all
-that is due is evaluated before each of them, so that results never depend on how the log was cut into batches. What a batch changes is
-written in one transaction with the position it reached; a query's state only where an older one would not do (`LiveQuery.written_as`).
-"""
+What a batch changes is written in one transaction with the position it reached; a query's state
+only where an older one would not do (`LiveQuery.written_as`)."""
 
 import json
 import logging
@@ -22,7 +20,7 @@ from engine.execution.compiled import Compiled
 from engine.execution.due import ProgramPosition
 from engine.ir.statement import Statement
 from engine.runtime.batch import (BEYOND, Compile, EvaluatorDownError, Executor, History, Limits, LogGapError, Outcome, ProducerFailedError,
-                                  segments, sound_items, sound_watermark, storable_letters, storable_receipt)
+                                  check_storable, segments, sound_items, sound_watermark)
 from engine.runtime.catalogue import Key
 from engine.runtime.data_folder import SetAside, Trouble
 from engine.runtime.errors import is_full
@@ -69,8 +67,7 @@ class Pump(Evaluations):
         self.position = 0
         self.set_aside: deque[Trouble] = deque(maxlen=_MOST_SET_ASIDE)
         self._now, self._following = now, following
-        self._full = full or _give_up
-        self._later = later
+        self._full, self._later = full, later
         self._failure: BaseException | None = None
         self._held: dict[str, ProgramPosition | None] = {}
         self._defined: dict[str, Definition] = {}      # by name: as it is in the result log
@@ -79,11 +76,8 @@ class Pump(Evaluations):
     # --- batches
 
     def process(self, table: pa.Table) -> Outcome:
-        """Take in rows of the log (`rows.ROWS`, any order, those processed before are left out) and log what is due, after what the lane
-        has found meanwhile.
-
-        An exception leaves the pump unusable: make a new one and `restore` it.
-        """
+        """Take in rows of the log (`rows.ROWS`, any order, those processed before are left out) and
+        log what is due. An exception leaves the pump unusable: make a new one and `restore` it."""
         began = time.perf_counter()
         table = self._fresh(table)
         self._outcome = Outcome(rows=table.num_rows)
@@ -115,7 +109,7 @@ class Pump(Evaluations):
             self._take(segment)
             self._at = segment["position"][-1].as_py()
             self._evaluate(self._at)
-            self._changes.evaluated.append((len(self._outcome.results), self._at))
+            self._changes.seen(len(self._outcome.results), self._at)
         self.position = self._changes.position
         self._settle_late(self.position)
         self.ahead.reach(self.position)
@@ -124,8 +118,7 @@ class Pump(Evaluations):
         self._outcome.committed = True
 
     def parts(self, table: pa.Table) -> Iterator[pa.Table]:
-        """A batch in parts in which about `Limits.commit` evaluations become due, each to be processed, and committed, by itself: what a
-        long catch-up has done is kept."""
+        """A batch in parts of about `Limits.commit` evaluations, to be committed one by one."""
         table = self._fresh(table)
         ends = pc.min_max(table["t"].filter(pc.equal(table["record"], int(Kind.EVENT)))).as_py()
         span = (ends["max"] or 0) - (ends["min"] or 0)
@@ -174,11 +167,16 @@ class Pump(Evaluations):
             case Kind.IDLE:
                 self.kept.states[control.stream].sleep(sound_watermark(control.watermark))
             case Kind.REFUSED:
-                letters = storable_letters(control.payload["letters"])
-                self.kept.states[control.stream].refuse(control.payload)
+                letters = control.payload["letters"]
+                for letter in letters:
+                    check_storable((letter["reason"], letter["t"], letter["text"]))
+                state = self.kept.states[control.stream]
+                state.late += control.payload["late"]
+                state.refused += control.payload["refused"]
                 self._changes.letters.append((control.stream, control.position, letters))
             case Kind.KEY:
-                self._changes.receipts.append((control.stream, storable_receipt(control.payload)))
+                check_storable((control.payload["key"], control.payload["until"]))
+                self._changes.receipts.append((control.stream, control.payload))
             case Kind.NOTE if UNREADABLE in control.payload:
                 raise ValueError(control.payload[UNREADABLE])
 
@@ -269,7 +267,7 @@ class Pump(Evaluations):
                 self.results.commit(changes, self._now())
                 return
             except Exception as failure:  # the system's or SQLite's
-                if not is_full(failure):
+                if self._full is None or not is_full(failure):
                     raise
                 self._full(failure)
 
@@ -299,7 +297,6 @@ class Pump(Evaluations):
     # --- recovery
 
     def restore(self) -> None:
-        """Take up where the result log ends."""
         self.position = self.results.position
         self._numbers = self.results.meta("numbers", 0)
         self.kept.states |= {iri: StreamState(**state) for iri, state in self.results.stream_states().items()}
@@ -340,7 +337,6 @@ class Pump(Evaluations):
             _LOG.error("the query %r cannot go on: %s", query.name, query.error)
 
     def _fail_readers_of_lost(self) -> None:
-        """What reads the stream of a query that could not be taken up would wait for ever."""
         lost = [query for query in self.queries.values() if query.state == "failed"]
         while lost:
             maker = lost.pop()
@@ -348,8 +344,3 @@ class Pump(Evaluations):
                 if reader.state != "failed":
                     reader.fail(ProducerFailedError(f"the query {maker.name!r}, whose stream it reads, has failed"), maker.name)
                     lost.append(reader)
-
-
-def _give_up(failure: Exception) -> None:
-    """What a pump does without room that nobody waits for."""
-    raise failure

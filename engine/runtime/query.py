@@ -22,6 +22,8 @@ from engine.runtime.timed_ticks import MixedTicker, TimedTicker
 from engine.timeline import MAX, MIN
 from engine.worker.bundles import Written
 
+Payloads = Mapping[tuple[str, int], bytes]
+"""By epoch and T, of queries that show their answers as they are."""
 MOST_INCONSISTENCIES = 100
 """So many a result lists."""
 
@@ -88,7 +90,6 @@ class LiveQuery(Reader):
         return self.statement.output != "rstream"
 
     def fail(self, error: BaseException, producer: str | None = None) -> None:
-        """Stop evaluating it; the others go on."""
         self.state, self.cause, self.failed_with, self.program = "failed", error, producer, None
         self.error = f"{type(error).__name__}: {error}"
 
@@ -103,7 +104,6 @@ class LiveQuery(Reader):
             self.relation, self.relation_changed = holding.whole(held.slice(0, 0), [gone, held]), True
 
     def needs(self, paused_from: int = MIN, known: KnownNeeds | None = None) -> dict[str, Need]:
-        """What must be kept of each stream; nothing for a failed query."""
         if self.state == "failed" or self.overrun:
             return {}
         needs = self.ticker.needs(paused_from if self.state == "paused" else MIN, known)
@@ -124,15 +124,15 @@ class LiveQuery(Reader):
         """Whether a result is the relation at T as it is."""
         return not self.stepwise and self.statement.form != "PROGRAM"
 
-    def log(self, answers: Sequence[Answer], max_rows: int, payloads_at: Mapping[int, bytes] | None = None
+    def log(self, answers: Sequence[Answer], max_rows: int, known: Payloads | None = None
             ) -> list[tuple[ResultEvent, pa.Table]]:
-        """The relations of evaluations, by T, through the query's output operator: each result as it is logged, and whole. Of a rule
-        program what begins to hold (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), where there is anything. Where
-        a query `shows_answers`, the `payloads_at` some T may be there already."""
+        """Answers through the output operator: each result as it is logged, and whole. Of a rule
+        program stream P (as ISTREAM) and stream N (as DSTREAM), where there is anything."""
         results = self._results(answers)
         ready = {number: result.written.text for number, result in enumerate(results) if result.written is not None}
-        if payloads_at and self.shows_answers:
-            ready |= {number: payloads_at[r.tick] for number, r in enumerate(results) if r.tick in payloads_at}
+        if known and self.shows_answers:
+            keys = [(self.epoch, result.tick) for result in results]
+            ready |= {number: known[key] for number, key in enumerate(keys) if key in known}
         left = iter(payloads(self.statement.form, [first_rows(r.shown, max_rows) for n, r in enumerate(results) if n not in ready]))
         shown = [ready[number] if number in ready else next(left) for number in range(len(results))]
         events = [(self._event(result, text, None if result.whole is None else pack(first_rows(result.whole, max_rows)), max_rows),
@@ -152,7 +152,6 @@ class LiveQuery(Reader):
         return [self._difference(answer) for answer in answers if answer.reported]
 
     def _follow(self) -> None:
-        """Tell the ticker how far the rules are that the query uses."""
         if isinstance(self.ticker, MixedTicker) and self.program is not None:
             self.ticker.follow((self.program.until + 1) // 2, self.program.next)
 

@@ -1,13 +1,10 @@
-"""Commands on queries: registration, states, removal. The second part of the engine's surface (service.py).
-
-What a query that makes a stream does is its readers' matter too: it is not removed, paused or replaced under them unless forced.
-"""
-
-from __future__ import annotations
+"""Commands on queries: registration, states, removal. A query that makes a stream is not removed,
+paused or replaced under its readers unless forced."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace as changed
-from typing import Any
+from itertools import count
+from typing import Any, Self
 
 from engine.execution.compiled import Compiled
 from engine.ir.statement import Statement
@@ -16,7 +13,7 @@ from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import check_growth
 from engine.runtime.clock import Clock
-from engine.runtime.commands import Check, Commands, Decision, Rows, StaleError, unchecked
+from engine.runtime.commands import Check, Commands, Proposal, Rows, StaleError, unchecked
 from engine.runtime.describe import query_info
 from engine.runtime.errors import EngineError, conflict, in_use, not_found
 from engine.runtime.machine import Machine
@@ -45,7 +42,7 @@ class Wish:
     media: str | None = None
 
     @classmethod
-    def of(cls, given: dict[str, Any], most: EvaluationLimits = EvaluationLimits()) -> Wish:
+    def of(cls, given: dict[str, Any], most: EvaluationLimits = EvaluationLimits()) -> Self:
         """From the options of a request; 422 names what is wrong. `most` are the limits of the server: a query's may be lower."""
         options = dict(given)
         replace, force, since = options.pop("replace", False), options.pop("force", False), _since(options.pop("since", None))
@@ -62,8 +59,6 @@ class Wish:
 
 
 class QueryCommands(Commands):
-    """What may be done with queries."""
-
     def __init__(self, settings: Settings, clock: Clock, machine: Machine, parse: Callable[[str], Statement],
                  parse_rules: ParseRules) -> None:
         super().__init__(settings, clock, machine)
@@ -77,13 +72,11 @@ class QueryCommands(Commands):
         what the log still has, and ``media``: the type of a program with a time of its own."""
         wish = Wish.of(options or {}, self.settings.evaluation)
         statement = self._statement(text, wish.media)
-        plans = dict[str, Compiled]()
 
-        def prepare(view: View) -> Decision[tuple[str, bool]]:
-            plans.clear()
+        def prepare(view: View) -> Proposal[tuple[str, bool]]:
             chosen = self._query_name(statement, name, view)
             stream = self._own_stream(statement, chosen, view)
-            plans[chosen] = self._compile(statement, chosen, wish.options, view, stream)
+            compiled = self._compile(statement, chosen, wish.options, view, stream)
             needs_of(statement, view, self.clock.now_ms()).check(self.settings)
             basis = view.catalogue.basis(statement)
 
@@ -106,9 +99,9 @@ class QueryCommands(Commands):
                 check_growth(view.catalogue, end.catalogue, self.settings)
                 return rows, (chosen, True)
 
-            return decide
+            return decide, {chosen: compiled}
 
-        (chosen, created), view = self._write_prepared(prepare, plans)
+        (chosen, created), view = self._write_prepared(prepare)
         return self._info(view.catalogue.queries[chosen], view), created
 
     def queries(self) -> list[QueryInfo]:
@@ -182,7 +175,6 @@ class QueryCommands(Commands):
         return query
 
     def _checked(self, name: str, view: View, check: Check[QueryInfo]) -> Registered:
-        """The query that a command is for, if it may be carried out."""
         query = self._query(name, view)
         check(self._info(query, view))
         return query
@@ -221,10 +213,8 @@ class QueryCommands(Commands):
         if name is not None and written is not None and name != written:
             raise EngineError("name-mismatch", 422, f"The text registers {written!r}, the request {name!r}.", {"name": name})
         if name is None and written is None:
-            number = 1
-            while f"query-{number}" in view.catalogue.queries:
-                number += 1
-            return f"query-{number}"
+            names = (f"query-{number}" for number in count(1))
+            return next(free for free in names if free not in view.catalogue.queries)
         return check_name(name or written or "")
 
 
@@ -260,7 +250,6 @@ def _makes(statement: Statement, stream: str | None) -> str | None:
 
 
 def _check_limits(given: object, most: EvaluationLimits) -> None:
-    """Refuse limits of a query that are not lower than the server's."""
     if not isinstance(given, dict):
         raise _wrong("limits", "limits must be an object.")
     for name, value in given.items():
@@ -283,5 +272,4 @@ def _since(value: object) -> int | None:
 
 
 def _wrong(name: str, detail: str) -> EngineError:
-    """An option that is not known, or has no value that it may have."""
     return EngineError("unknown-parameter", 422, detail, {"parameter": name})

@@ -71,8 +71,7 @@ class Definition:
 
 
 def read_statement(text: str, media: str | None, parse: Callable[[str], Statement], parse_rules: ParseRules) -> Statement:
-    """The statement of a text that was registered. What it is says the text, or `media`: the language of a rule program with a time of
-    its own. Raises DiagnosticError."""
+    """The statement of a text, of a rule program by its type `media`. Raises DiagnosticError."""
     return parse(text) if media is None else timed_statement(parse_rules(text, media, "program"), text, media)
 
 
@@ -114,12 +113,10 @@ class Reader:
 
     @property
     def graphs(self) -> frozenset[str]:
-        """Static graphs that it reads or reasons with."""
         return frozenset(source.iri for source in (*self.statement.graphs, *self.statement.reasoning_graphs))
 
     @property
     def rules(self) -> frozenset[str]:
-        """Rule sets that it reasons by."""
         return frozenset(source.name for source in self.statement.rules)
 
 
@@ -160,7 +157,6 @@ class Queries(dict[str, Query]):
         return [query for query in self.values() if name in query.rules]
 
     def dependents(self, query: Query) -> list[Query]:
-        """All that read what a query makes, directly or through others; each after those that it reads."""
         return self.below(query.makes)
 
     def below(self, stream: str | None) -> list[Query]:
@@ -196,8 +192,7 @@ class Queries(dict[str, Query]):
         """The time up to which each query may be evaluated, by name, given (watermark, idle) of pushed streams.
 
         A query all of whose streams are idle is evaluated as far as those that read what it makes, for they do not wait for it: what they
-        see of it must be there before. Pauses and failures do not count.
-        """
+        see of it must be there before. Pauses and failures do not count."""
         makers, order = self.makers, [query for level in self.levels() for query in level]
         reach, asleep = dict[str, int](), set[str]()
 
@@ -280,11 +275,8 @@ def own_iri(statement: Statement, default: str | None = None) -> str | None:
 
 
 def made_facts(evaluations: Sequence[tuple[int, pa.Table]], position: int) -> pa.Table:
-    """Results of CONSTRUCT, each with its time, as facts of a stream: one item each, without a graph name.
-
-    All have the same position: the order of items is that of their times. Blank nodes are those of the results, which differ
-    between evaluations.
-    """
+    """Results of CONSTRUCT, each with its time, as facts of a stream: one item each, without a
+    graph name. All have the same position: the order of items is that of their times."""
     parts = [table.select(["s", "p", "o"]).cast(pa.schema([(name, pa.string()) for name in "spo"])) for _, table in evaluations]
     triples = pa.concat_tables(parts).combine_chunks()
     times = np.repeat(np.array([at for at, _ in evaluations], np.int64), [part.num_rows for part in parts])
@@ -304,7 +296,6 @@ def check_sources(statement: Statement, name: str, makes: str | None, queries: Q
 
 
 def producers(statement: Statement, queries: Queries[Registered]) -> list[Registered]:
-    """The queries whose streams a statement reads."""
     makers = queries.makers
     return [makers[iri] for iri in dict.fromkeys(source.stream for source in statement.streams) if iri in makers]
 

@@ -1,15 +1,13 @@
 """Recorded streams through queries at full speed, without server, clock or Structured Streaming (``thalweg run``).
 
 The recording is the whole truth: items are taken in the order of their time stamps, so that nothing is late, and at its end each query
-is evaluated up to the last close that still sees an event. Queries may read what others make.
-"""
-
-from __future__ import annotations
+is evaluated up to the last close that still sees an event. Queries may read what others make."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +65,6 @@ def replay(queries: Mapping[str, Statement], streams: Mapping[str, Recording], g
 
 def explain(queries: Mapping[str, Statement], streams: Iterable[str], graphs: Mapping[str, Sequence[Triple]], rules: Sequence[str],
             stage: str, rule_sets: Mapping[str, RuleSet] = NO_RULES) -> dict[str, str]:
-    """The statements at a stage of the compiler."""
     queries = with_rules(queries, rules)
     known = {*streams, *made(queries)}
     return {name: compile_replay(statement, name, known, _tables(graphs), rule_sets).explain(stage) for name, statement in queries.items()}
@@ -88,7 +85,6 @@ def warnings(queries: Mapping[str, Statement], graphs: Mapping[str, Sequence[Tri
 
 
 def with_rules(queries: Mapping[str, Statement], rules: Sequence[str]) -> dict[str, Statement]:
-    """The statements with further rule sets."""
     def more(statement: Statement) -> Statement:
         known = {rule.name for rule in statement.rules}
         return replace(statement, rules=(*statement.rules, *(RuleSource(name) for name in rules if name not in known)))
@@ -117,8 +113,7 @@ def compile_replay(statement: Statement, name: str, streams: Iterable[str], grap
 
 def run(queries: Mapping[str, Statement], streams: Mapping[str, Recording], graphs: Mapping[str, Sequence[Triple]],
         executor: Executor, rule_sets: Mapping[str, RuleSet] = NO_RULES, *, batch_rows: int = _BATCH_ROWS) -> Iterator[ResultEvent]:
-    """The results of queries over recorded items by stream IRI and static graphs by IRI; those of one query in the order of their
-    evaluation times."""
+    """The results over recorded items and static graphs by IRI; those of one query in order."""
     if not all(statement.streams for statement in queries.values()):
         raise DiagnosticError(Diagnostic("window-unbounded", "A replay needs a stream: FROM STREAM <iri> [RANGE 10s STEP 2s]."))
     known, texts = {*streams, *made(queries)}, {statement.text: statement for statement in queries.values()}
@@ -212,7 +207,7 @@ class _Part:
     sizes: np.typing.NDArray[np.int64]
 
     @classmethod
-    def of(cls, stream: str, table: pa.Table) -> _Part:
+    def of(cls, stream: str, table: pa.Table) -> Self:
         firsts = np.flatnonzero(np.diff(table["item"].to_numpy(), prepend=-1))
         times = table["t"].fill_null(0).to_numpy()
         return cls(stream, table, times if len(firsts) == len(times) else times[firsts], firsts, np.diff(firsts, append=table.num_rows))

@@ -124,8 +124,7 @@ class StreamInfo:
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
-    """A registered query. `id` with generation is the epoch of its results; `progress` and `windows` are as in http-api.md,
-    `makes` is the stream that its results are, with who reads it, `media` the type of a program with a time of its own."""
+    """A registered query; `progress`, `windows` and `makes` are as in docs/http-api.md."""
 
     name: str
     iri: str
@@ -173,10 +172,8 @@ class GraphInfo:
 
 @dataclass(frozen=True, slots=True)
 class RuleSetInfo:
-    """A rule set that ``USING RULES`` may name: `clauses` counts its rules and facts, `etag` names its version.
-
-    One that is built in has neither `media` nor `clauses` nor `text`.
-    """
+    """A rule set that ``USING RULES`` may name: `clauses` counts its rules and facts, `etag` names
+    its version. One that is built in has neither `media` nor `clauses` nor `text`."""
 
     name: str
     built_in: bool
@@ -188,7 +185,6 @@ class RuleSetInfo:
     text: str | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The rule set without its text."""
         return {"name": self.name, "builtIn": self.built_in, "description": self.description, "type": self.media,
                 "clauses": self.clauses, "etag": self.etag, "usedBy": list(self.used_by)}
 
@@ -212,7 +208,6 @@ class ResultEvent:
 
     @property
     def id(self) -> str:
-        """The id of its server-sent event."""
         return f"{self.epoch}-{self.seq}"
 
     @property
@@ -235,7 +230,6 @@ class ResultEvent:
 
     @property
     def full(self) -> bytes:
-        """The relation at `at_ms`."""
         return self.payload if (whole := self.relation) is None else whole
 
     @property

@@ -1,15 +1,14 @@
-"""The result log and everything else that must outlive the process, in one SQLite file (WAL).
+"""The result log and all else that must outlive the process, in one SQLite file (WAL).
 
-The pump writes results, the states of queries and streams, and the position reached in the input log in one transaction. A power cut
-may undo the last ones (``synchronous=NORMAL``): the input log then gives the same results with the same ids again.
-"""
+The pump writes all that a batch changes in one transaction. A power cut may undo the last ones
+(``synchronous=NORMAL``): the input log then gives the same results with the same ids again."""
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import accumulate, repeat
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,12 +46,12 @@ class _New:
 class Changes:
     """What one batch of the pump changes, written together. States are JSON values; a None removes. `queries` have a definition (None: it
     is as it was written last) and a state. `descriptors` are of streams that came or went, in order: name, IRI, descriptor. `made` are
-    facts of streams that queries make, `gone` such streams that are no more. `evaluated` has how many of the results there were when the
-    records up to a position had been seen, and that position."""
+    facts of streams that queries make, `gone` such streams that are no more. `positions` tell up to
+    where the log was seen for each of the results; the last ones may have none."""
 
     position: int
     results: list[ResultEvent] = field(default_factory=list)
-    evaluated: list[tuple[int, int]] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
     queries: dict[str, tuple[dict[str, Any] | None, dict[str, Any]] | None] = field(default_factory=dict)
     relations: dict[str, pa.Table | None] = field(default_factory=dict)
     graphs: dict[str, dict[str, Any] | None] = field(default_factory=dict)
@@ -65,12 +64,13 @@ class Changes:
     receipts: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
 
+    def seen(self, results: int, position: int) -> None:
+        """The records up to a position have been seen, and there are so many results."""
+        self.positions += [position] * (results - len(self.positions))
+
 
 class ResultLog(Database):
-    """Written by one thread at a time; read by any."""
-
     def __init__(self, path: Path | None, retention: Retention = Retention(), letters: int = 1_000, keys: int = 100_000) -> None:
-        """`path` None keeps everything in memory (a replay)."""
         super().__init__(path)
         self._retention = retention
         self._letters, self._keys = letters, keys
@@ -91,7 +91,8 @@ class ResultLog(Database):
             db.executemany(f"insert into results ({_RESULT}, bytes, logged, position) values (?,?,?,?,?,?,?,?,?,?,?,?,?)",
                            [(r.query, r.epoch, r.seq, r.tick, r.at_ms, r.kind, r.output, pack_text(r.logged), r.logged_relation,
                              json.dumps(r.meta), r.size, now_ms, position)
-                            for r, position in zip(changes.results, _positions(changes)) if _stays(r, changes)])
+                            for r, position in zip_longest(changes.results, changes.positions)
+                            if _stays(r, changes)])
             meta = {**changes.meta, "position": changes.position}
             db.executemany("insert or replace into meta values (?,?)", [(name, json.dumps(value)) for name, value in meta.items()])
         for result in changes.results:
@@ -100,8 +101,7 @@ class ResultLog(Database):
             new.size += result.size
 
     def retain(self, now_ms: int) -> None:
-        """Delete what is beyond the limits, of queries with many new results, or not looked at for long: looking costs more the more is
-        kept. Apart from `commit`, so that no result waits for it."""
+        """Delete what is beyond the limits; apart from `commit`, so that no result waits for it."""
         kept = self._retention
         due = [query for query, new in self._new.items()
                if new.count * 16 >= min(kept.count, 4096) or new.size * 16 >= kept.size or now_ms - new.since_ms >= _RETAIN_MS]
@@ -116,7 +116,6 @@ class ResultLog(Database):
 
     @staticmethod
     def _write_descriptors(db: sqlite3.Connection, changes: Changes) -> None:
-        """Keep the descriptors of new streams; of those removed nothing."""
         for name, iri, descriptor in changes.descriptors:
             if descriptor is not None:
                 db.execute("insert or replace into streams values (?,?,?)", (name, iri, json.dumps(descriptor)))
@@ -242,8 +241,8 @@ class ResultLog(Database):
 
     def latest(self, query: str, output: str | None = None) -> ResultEvent | None:
         """The last logged result of a query's current epoch, or the last one with that output operator."""
-        rows = self._results("where query = ? and output = coalesce(?, output) order by id desc limit 1", (query, output))
-        return rows[0] if rows else None
+        where = "where query = ? and output = coalesce(?, output) order by id desc limit 1"
+        return next(iter(self._results(where, (query, output))), None)
 
     def read(self, query: str, after_seq: int, limit: int = 1_000, size: int | None = None) -> list[ResultEvent]:
         """Results with a greater seq than `after_seq`, in order, of `size` bytes together (or one that is larger)."""
@@ -254,9 +253,8 @@ class ResultLog(Database):
         return self._results("where query = ? and seq > ? order by seq limit ?", (query, after_seq, limit))
 
     def before(self, query: str, seq: int) -> ResultEvent | None:
-        """The result just before `seq`, if it is kept."""
-        rows = self._results("where query = ? and seq < ? order by seq desc limit 1", (query, seq))
-        return rows[0] if rows else None
+        where = "where query = ? and seq < ? order by seq desc limit 1"
+        return next(iter(self._results(where, (query, seq))), None)
 
     def positions(self, query: str, first_seq: int, last_seq: int) -> dict[int, int | None]:
         """By seq: the position in the input log up to which the evaluation of a result saw; None where that is not known."""
@@ -268,7 +266,6 @@ class ResultLog(Database):
         return self._results(where, (query, after_seq, limit))[::-1]
 
     def bounds(self, query: str) -> Bounds:
-        """The oldest and the newest seq that are kept, 0 for none."""
         rows = list(self._read("select epoch, min(seq), max(seq) from results where query = ? group by epoch", (query,)))
         return Bounds(*rows[-1]) if rows else Bounds(None, 0, 0)
 
@@ -287,12 +284,3 @@ def _stays(result: ResultEvent, changes: Changes) -> bool:
     """Whether a result's query is still there, in the same generation, at the end of its batch."""
     query = changes.queries.get(result.query, (None, {}))
     return query is not None and (query[0] is None or bool(query[0]["epoch"] == result.epoch))
-
-
-def _positions(changes: Changes) -> Iterator[int | None]:
-    """The position of each result's evaluation."""
-    done = 0
-    for count, position in changes.evaluated:
-        yield from repeat(position, count - done)
-        done = count
-    yield from repeat(None, len(changes.results) - done)

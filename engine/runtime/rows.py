@@ -40,10 +40,10 @@ class Kind(IntEnum):
     VERDICT = 14
 
 
+_CONTENT = FACTS.names[2:]      # without position and time
 ROWS = pa.schema([("position", pa.int64()), ("row", pa.int32()), ("record", pa.int8()), ("stream", pa.string()), ("t", pa.int64()),
-                  *(FACTS.field(name) for name in ("g", "s", "p", "o", "kind", "number", "micros")),
+                  *(FACTS.field(name) for name in _CONTENT),
                   ("watermark", pa.int64()), ("payload", pa.string())])
-_CONTENT = ("g", "s", "p", "o", "kind", "number", "micros")
 
 
 UNREADABLE = "unreadable"
@@ -62,11 +62,9 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Items made ready to append: `table` has columns item (index), row, g s p o and typed columns; `times` one entry per item.
-
-    `stamped` is None where every item carries its time stamp, else a mask of those that do. `scopes` has for each item the ms whose
-    blank nodes it shares (`Item.scope_ms`); None where blank nodes are the items' own.
-    """
+    """Items made ready to append: `table` has columns item (index), row, g s p o and typed columns;
+    `times`, `stamped` (which have a time stamp; None: all) and `scopes` (the ms whose blank nodes
+    they share, `Item.scope_ms`; None: their own) have one entry per item."""
 
     table: pa.Table
     times: np.typing.NDArray[np.int64]
@@ -100,20 +98,24 @@ def prepare_table(table: pa.Table) -> Prepared:
     """The same from a table with columns item (ascending from 0, no gap), t, g, s, p, o and, where there are any, scope (ms)."""
     item = table["item"].to_numpy().astype(np.int32)
     firsts = table.select([name for name in ("t", "scope") if name in table.column_names])
+    row = np.zeros(len(item), np.int64)
     if not one_each(item):
-        firsts = firsts.take(pa.array(np.flatnonzero(np.diff(item, prepend=-1))))
+        starts = np.flatnonzero(np.diff(item, prepend=-1))
+        row = np.arange(len(item)) - np.repeat(starts, np.diff(starts, append=len(item)))
+        firsts = firsts.take(pa.array(starts))
     times = firsts["t"]
     stamped = None if not times.null_count else np.asarray(times.is_valid())
     scopes = firsts["scope"].to_numpy() if "scope" in table.column_names else None
-    return Prepared(_facts(item, *(table[name] for name in "gspo")), times.fill_null(0).to_numpy().astype(np.int64), stamped, scopes)
+    kind, number, micros = typed_columns(table["o"])
+    facts = pa.table({"item": pa.array(item), "row": pa.array(row.astype(np.int32)),
+                      **{name: table[name] for name in "gspo"},
+                      "kind": kind, "number": number, "micros": micros})
+    return Prepared(facts, times.fill_null(0).to_numpy().astype(np.int64), stamped, scopes)
 
 
 def graph_table(triples: Iterable[Triple]) -> pa.Table:
     """A static graph in the columns of FACTS."""
-    prepared = prepare([(0, None, tuple(triples))])
-    table = prepared.table.filter(pc.is_valid(prepared.table["s"]))
-    zeros = pa.array(np.zeros(table.num_rows, np.int64))
-    return pa.table({"position": zeros, "t": zeros, **{name: table[name] for name in _CONTENT}}, schema=FACTS)
+    return facts_of(graph_rows(0, "", tuple(triples))).combine_chunks()
 
 
 def item_rows(prepared: Prepared, stream: str, taken: np.typing.NDArray[np.bool_], positions: np.typing.NDArray[np.int64],
@@ -138,7 +140,6 @@ def item_rows(prepared: Prepared, stream: str, taken: np.typing.NDArray[np.bool_
 
 
 def control_rows(*records: Control) -> pa.Table:
-    """Rows of the log for records without triples."""
     count = len(records)
     columns: dict[str, Any] = {name: pa.nulls(count, ROWS.field(name).type) for name in ("t", *_CONTENT)}
     columns |= {"position": [r.position for r in records], "row": [0] * count, "record": [int(r.kind) for r in records],
@@ -162,7 +163,6 @@ def graph_rows(position: int, graph: str, triples: Sequence[Triple] | None) -> p
 
 
 def at_position(rows: pa.Table, position: int) -> pa.Table:
-    """The rows of one record, at another position."""
     return rows.set_column(0, ROWS.field(0), _repeat(position, rows.num_rows, pa.int64()))
 
 
@@ -236,16 +236,6 @@ def in_order(table: pa.Table) -> pa.Table:
 def one_each(item: np.typing.NDArray[Any]) -> bool:
     """Whether every row is an item of its own, given the number of each row's item (ascending from 0, no gap)."""
     return bool(len(item)) and int(item[-1]) == len(item) - 1
-
-
-def _facts(item: np.typing.NDArray[np.int32], g: Any, s: Any, p: Any, o: Any) -> pa.Table:
-    kind, number, micros = typed_columns(o)
-    row = np.zeros(len(item), np.int32)
-    if not one_each(item):
-        starts = np.flatnonzero(np.diff(item, prepend=-1))
-        row = (np.arange(len(item)) - np.repeat(starts, np.diff(starts, append=len(item)))).astype(np.int32)
-    return pa.table({"item": pa.array(item), "row": pa.array(row), "g": g, "s": s, "p": p, "o": o,
-                     "kind": kind, "number": number, "micros": micros})
 
 
 def _own(column: pa.ChunkedArray, number: pa.Array, mark: str) -> pa.ChunkedArray:

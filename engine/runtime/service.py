@@ -1,8 +1,6 @@
-"""The engine as the server sees it: streams, graphs, queries, one-shot queries. Every method may be called from any thread.
-
-Commands are answered when their record is on disk (commands.py); the pump carries them out a moment later. Reads see the end of the
-log, and of the pump its last snapshot (view.py): no lock is held, and nothing of the pump is touched.
-"""
+"""The engine as the server sees it. Every method may be called from any thread: commands are
+answered when their record is on disk (commands.py), reads see the end of the log and the pump's
+last snapshot (view.py)."""
 
 import math
 import time
@@ -71,7 +69,6 @@ class Engine(UploadCommands):
         return self._machine.health()
 
     def info(self) -> dict[str, Any]:
-        """What ``/info`` adds of the engine."""
         return {"backlog": self._machine.backlog if self.ready else None, "reserveBytes": self._machine.reserve,
                 "watch": {"silenceSeconds": self.settings.silence_s, "stallSeconds": self.settings.stall_s,
                           "restartsInARow": self.settings.restarts_in_a_row},
@@ -80,14 +77,12 @@ class Engine(UploadCommands):
                 "totals": dict(self._machine.snapshot.measured.totals), **self._machine.backend.describe()}
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each notice, from engine threads, until the returned function is called."""
         return self._machine.listeners.subscribe(listener)
 
     # --- plans
 
     def explain(self, text: str, stage: str = "logical", media: str | None = None) -> dict[str, Any]:
-        """What would become of a text: its plan at `stage` as text and as nodes. Nothing is registered. `media` is the type of a program
-        with a time of its own."""
+        """What would become of a text, with its plan at `stage`. Nothing is registered."""
         view = self._machine.view
         statement = _with_data(self._statement(text, media), view)
         name = self._query_name(statement, None, view) if statement.registered else ""
@@ -97,12 +92,10 @@ class Engine(UploadCommands):
                 "estimate": needs_of(statement, view, self.clock.now_ms()).to_json()}
 
     def warnings(self, text: str, media: str | None = None) -> list[Diagnostic]:
-        """What may keep a valid text from ever answering, by what there is now."""
         view = self._machine.view
         return _warnings(_with_data(self._statement(text, media), view), view)
 
     def plan(self, name: str, stage: str = "logical") -> str:
-        """The plan of a query at `stage` as text."""
         view = self._machine.view
         query = self._query(name, view)
         if stage != "logical":
@@ -122,7 +115,6 @@ class Engine(UploadCommands):
                 "plan": self._compiled(query, view).tree()}
 
     def stats(self, name: str) -> dict[str, Any]:
-        """Progress and lag of a query, and the last batches of the pump."""
         view = self._machine.view
         query = self._query(name, view)
         info, bounds, seen = self._info(query, view), self.results.bounds(name), view.seen(query)
@@ -147,7 +139,6 @@ class Engine(UploadCommands):
         return evidence_of(self.results, self._machine.folder, view, self._query(name, view), result_id)
 
     def held(self, name: str) -> Held:
-        """What a rule program has told to hold and not to cease, as it is committed."""
         query = self._query(name, self._machine.view)
         return held_of(self.results.relation(name), query.epoch, variables(query.statement),
                        isinstance(query.statement.query, TimedProgram), self.settings.max_result_rows)
@@ -215,7 +206,6 @@ def _warnings(statement: Statement, view: View) -> list[Diagnostic]:
 
 
 def _sources(statement: Statement, view: View) -> list[dict[str, str | None]]:
-    """The streams that a statement reads, each with the query that makes it."""
     makers = view.catalogue.queries.makers
     return [{"iri": iri, "query": makers[iri].name if iri in makers else None}
             for iri in dict.fromkeys(source.stream for source in statement.streams)]

@@ -1,7 +1,6 @@
-"""What is told of a statement by what there is now: warnings that a valid one may never answer, what it would need, and whether the
-items that a window of a one-shot query shows are all there.
-
-Estimates decide no result: what is registered is held to the limits of its evaluations (engine/limits.py)."""
+"""What is told of a statement by what there is now: warnings that a valid one may never answer,
+what it would need, and whether the items are kept that a window of a one-shot query shows.
+Estimates decide no result: what is registered is held to the limits of its evaluations."""
 
 import math
 import re
@@ -109,7 +108,6 @@ def _unselected(statement: Statement, variables: Sequence[Variable], known: froz
 
 
 def _place(statement: Statement, variable: Variable) -> Span | None:
-    """Where a variable first stands in the text."""
     found = re.search(rf"[?$]{re.escape(variable.name)}(?!\w)", statement.text)
     return Span(statement.text, found.start(), found.end()) if found else None
 
@@ -149,7 +147,6 @@ def _words(statement: Statement, graphs: Mapping[str, pa.Table], rules: Mapping[
 
 
 def _mentioned(table: pa.Table, words: Iterable[str]) -> set[str]:
-    """Those of the words that occur in a graph, in any place."""
     wanted = pa.array(sorted(words), pa.string())
     columns = (table[name].cast(pa.string()) for name in "spo")
     return {token for column in columns for token in pc.unique(column.filter(pc.is_in(column, value_set=wanted))).to_pylist()}
@@ -206,17 +203,16 @@ def needs_of(statement: Statement, view: View, now_ms: int) -> Needs:
 
 def _rows(source: StreamSource, view: View, now_ms: int) -> int:
     """The triples that a window will hold: rate by RANGE. Of a stream that is silent what is kept of it."""
+    kept = view.snapshot.content(source.stream).rows
     match source.window:
         case TimeWindow(range_ms=length):
-            rate = view.snapshot.measured.rows(source.stream, now_ms)
-            return int(rate * length / 1000) or view.snapshot.content(source.stream).rows
+            return int(view.snapshot.measured.rows(source.stream, now_ms) * length / 1000) or kept
         case TupleWindow(count=count):
-            return min(count, view.snapshot.content(source.stream).rows)
-    return view.snapshot.content(source.stream).rows
+            return min(count, kept)
+    return kept
 
 
 def _scaled(estimate: Estimate, rows: int) -> Estimate:
-    """Counts of so many rows of the same kinds."""
     share = rows / estimate.total if estimate.total else 0.0
     return Estimate(rows, {p: int(count * share) for p, count in estimate.predicates.items()},
                     {c: int(count * share) for c, count in estimate.classes.items()})
@@ -261,7 +257,6 @@ class _Conjunction:
 
 
 def _products(pattern: ir.Pattern) -> Iterator[list[tuple[ir.TriplePattern, ...]]]:
-    """The groups of triple patterns of each conjunction in a pattern."""
     conjunction = _Conjunction()
     conjunction.add(pattern)
     yield conjunction.unconnected()
@@ -296,13 +291,11 @@ def check_kept(source: StreamSource, content: StreamContent, state: StreamState 
 
 
 def _count(content: StreamContent, low: int, high: int, unit: str) -> int:
-    """The distinct triples, or items, of these times."""
     keys = ["t", "s", "p", "o"] if unit == "triples" else ["t"]     # equal items of one time are one item
     return int(content.between(low, high, -1).group_by(keys).aggregate([]).num_rows)
 
 
 def _not_kept(source: StreamSource, low: int, high: int, kept_from: int, readers: Sequence[Seen]) -> EngineError:
-    """What the window shows, what is kept, why, and what can be asked instead."""
     kept = {query.name: " ".join(show_window(window) for stream, window in query.timetable.windows if stream == source.stream)
             for query in readers if query.state != "failed"}
     detail = f"Not all items that this window on <{source.stream}> shows are kept"

@@ -82,7 +82,6 @@ class GraphStore:
             del self._unwritten[version]
 
     def committed(self) -> None:
-        """The versions replaced are no longer needed."""
         for path in self._stale:
             remove(path)
         self._stale.clear()
@@ -104,60 +103,63 @@ def graph_mark(iri: str, count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredRules:
-    """A version of a rule set; `version` is the position of the record that set it. A text that is not `understood` (any more) has no
-    rules, and nobody can use it."""
+    """A version of a rule set; `version` is the position of the record that set it. A text that is
+    not understood (any more) has no rules, and nobody can use it: `lost` says why."""
 
     media: str
     text: str
     version: int
     rules: RuleSet
-    understood: bool = True
+    lost: str | None = None
 
 
 class RuleStore:
-    """`stored` has the rule sets as they are now, by name; `lost` those of them whose texts are not understood (any more), with the
-    reason: they have no rules, and whoever uses them fails. Those that are `given` are there from the start, and in no log."""
+    """`stored`: rule sets by name. Those that are `given` are there from the start, in no log."""
 
     def __init__(self, parse: ParseRules) -> None:
         self.given: Mapping[str, RuleSet] = {}
-        self.lost: dict[str, str] = {}
         self.stored: dict[str, StoredRules] = {}
         self.parse = parse
 
     @property
     def sets(self) -> dict[str, RuleSet]:
-        """The rules by the name of their set."""
-        return {**self.given, **{name: stored.rules for name, stored in list(self.stored.items()) if name not in self.lost}}
+        return {**self.given, **understood(self.stored)}
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """Why rule sets are lost, by name: whoever uses them fails."""
+        return {name: rules.lost for name, rules in self.stored.items() if rules.lost is not None}
 
     def apply(self, control: Control) -> dict[str, Any] | None:
         """Take over the version of a record. Gives what the result log must know of it; None if it is a removal."""
         if control.payload["text"] is None:
-            self.lost.pop(control.stream, None)
             self.stored.pop(control.stream, None)
             return None
         definition = {**control.payload, "version": control.position}
-        self._set(control.stream, definition)
+        self.restore({control.stream: definition})
         return definition
 
     def restore(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
-        for name, definition in definitions.items():
-            self._set(name, definition)
-
-    def _set(self, name: str, definition: Mapping[str, Any]) -> None:
-        self.lost.pop(name, None)
-        self.stored[name], reason = stored_rules(self.parse, name, definition)
-        if reason is not None:
-            self.lost[name] = reason
+        self.stored |= stored_rules(self.parse, definitions)
 
 
-def stored_rules(parse: ParseRules, name: str, definition: Mapping[str, Any]) -> tuple[StoredRules, str | None]:
-    """A rule set that was accepted once, and why it is not understood, if it is not."""
-    media, text, version = definition["media"], definition["text"], definition["version"]
-    try:
-        return StoredRules(media, text, version, parse(text, media, name)), None
-    except Exception as error:  # accepted by an earlier version; whatever a parser raises is this rule set's failure
-        _LOG.exception("the rule set %r is not understood", name)
-        return StoredRules(media, text, version, RuleSet(name, ()), False), f"the rule set {name!r} is not understood: {error}"
+def stored_rules(parse: ParseRules, definitions: Mapping[str, Mapping[str, Any]]
+                 ) -> dict[str, StoredRules]:
+    """Rule sets that were accepted once, by name."""
+    found = {}
+    for name, definition in definitions.items():
+        media, text, rules, lost = definition["media"], definition["text"], RuleSet(name, ()), None
+        try:
+            rules = parse(text, media, name)
+        except Exception as error:  # whatever a parser raises is this rule set's failure
+            _LOG.exception("the rule set %r is not understood", name)
+            lost = f"the rule set {name!r} is not understood: {error}"
+        found[name] = StoredRules(media, text, definition["version"], rules, lost)
+    return found
+
+
+def understood(stored: Mapping[str, StoredRules]) -> dict[str, RuleSet]:
+    return {name: found.rules for name, found in stored.items() if found.lost is None}
 
 
 def checked(rules: RuleSet, max_window_ms: int = LONGEST_MS) -> RuleSet:

@@ -99,7 +99,6 @@ def describe_made(iri: str, query: str, time: str) -> dict[str, Any]:
 
 
 def check_pushable(name: str, descriptor: Mapping[str, Any]) -> None:
-    """Refuse a push to a stream that a query makes."""
     if descriptor["source"]["type"] == "query":
         raise made_by_a_query(name, "Nothing can be pushed to it.")
 
@@ -145,11 +144,11 @@ class Source:
     def after(self, watermark: int | None, control: Control | None, now_ms: int) -> Source:
         """As it is after one more record of its own; `control` is None for an item."""
         source = replace(self, active_ms=now_ms)
-        if control is None or control.kind is Kind.MARK:
-            return replace(source, watermark=max(source.watermark, MIN if watermark is None else watermark), idle=False,
-                           items=source.items + (control is None))
-        if control.kind is Kind.IDLE:
-            return replace(source, idle=True, watermark=max(source.watermark, MIN if watermark is None else watermark))
+        if control is None or control.kind in (Kind.MARK, Kind.IDLE):
+            reached = source.watermark if watermark is None else max(source.watermark, watermark)
+            is_idle = control is not None and control.kind is Kind.IDLE
+            items = source.items + (control is None)
+            return replace(source, watermark=reached, idle=is_idle, items=items)
         if control.kind is Kind.REFUSED:
             return replace(source, late=source.late + control.payload["late"], refused=source.refused + control.payload["refused"])
         return source
@@ -191,7 +190,6 @@ class KeptKeys:
         return found if found is not None or self._base is None or stream in self._dropped else self._base.get(stream, key)
 
     def add(self, stream: str, kept: KeptReceipt) -> None:
-        """Keep an answer, as the youngest."""
         own = self._streams.setdefault(stream, {})
         own.pop(kept.key, None)
         own[kept.key] = kept
@@ -199,7 +197,6 @@ class KeptKeys:
             del own[next(iter(own))]
 
     def drop(self, stream: str) -> None:
-        """The stream is gone."""
         self._streams.pop(stream, None)
         if self._base is not None:
             self._dropped.add(stream)
@@ -235,7 +232,6 @@ def kept_receipt(payload: dict[str, Any]) -> KeptReceipt:
 
 
 def repeated(known: KeptReceipt, terms: Terms) -> Receipt:
-    """The first answer again, if the request is the same."""
     if None not in (known.digest, terms.digest) and known.digest != terms.digest:
         raise EngineError("idempotency-key-reused", 422, f"The Idempotency-Key {terms.key!r} was used for another request.")
     return replace(known.receipt, repeated=True)
@@ -317,6 +313,5 @@ def _letter(reason: str, t_ms: int | None, text: str, limits: LetterLimits) -> d
 
 
 def ahead_errors(admission: Admission, now_ms: int, most: int) -> tuple[dict[str, Any], ...]:
-    """What a receipt says of the items ahead of the clock, `most` of them."""
     return tuple({"detail": f"The item is stamped {int(admission.times[i]) - now_ms} ms ahead of the server's clock.", "item": int(i)}
                  for i in np.flatnonzero(admission.ahead_mask)[:most])

@@ -46,7 +46,6 @@ class Owner:
         return reply
 
     def call(self, command: Callable[[], Result]) -> Result:
-        """Run a command and give its result, or raise what it raised."""
         return self.submit(command).result()
 
     def stop(self, within_s: float | None = None) -> bool:
@@ -89,8 +88,8 @@ class Sight:
 
 
 class Watch:
-    """Looks once in `watch_s`. `broken` is told of an evaluator that has to be started again: one that has not answered for `silence_s`,
-    or whose feed brings nothing for `stall_s` though records wait."""
+    """Looks once in `watch_s`. `broken` is told of an evaluator that has not answered for
+    `silence_s`, or whose feed brings nothing for `stall_s` though records wait."""
 
     def __init__(self, settings: Settings, sight: Callable[[], Sight], alive: Callable[[], bool],
                  broken: Callable[[int, BaseException], None], now: Callable[[], float] = time.monotonic) -> None:
@@ -108,7 +107,6 @@ class Watch:
         self.worker.join()
 
     def reasons(self, workers: Sequence[Worker]) -> list[str]:
-        """Why the engine does not do its work."""
         found = troubles(workers, self._settings.stall_s)
         now, sight = self._now(), self._sight()
         if (since := self._silent_since) is not None:
@@ -153,11 +151,6 @@ class Task:
     ended: threading.Event = field(default_factory=threading.Event)
     given_up: bool = False
 
-    @property
-    def found(self) -> list[Answer]:
-        """All answers, once they are there."""
-        return [*self.answers, *([] if self.decided is None else [self.decided])]
-
 
 class Lane:
     """At most one task of each query, by its epoch. Belongs to the pump's thread but for `close`; `wake` is called, from any thread, when
@@ -183,7 +176,6 @@ class Lane:
 
     @property
     def has_ended(self) -> bool:
-        """Whether there is something to take."""
         return not self._closed and any(task.ended.is_set() for task in self._tasks.values())
 
     def take_ended(self) -> Iterator[Task]:

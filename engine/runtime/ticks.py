@@ -100,8 +100,7 @@ class Timetable:
         return max(last_close_by(until, step, start) for step, start in self.grids)
 
     def evaluated(self, watermark: int) -> int:
-        """The last evaluation time that is done, whether or not it was reported, once a query's watermark is there; MIN where there is
-        none."""
+        """The last evaluation time that is done at a watermark, reported or not; MIN for none."""
         return watermark if self.on_change or watermark == MIN else self.last_tick(watermark)
 
     def ticks(self, first: int, last: int, limit: int) -> list[int]:
@@ -124,10 +123,6 @@ class Timetable:
             entered, left = times + window.delay_ms, times + window.delay_ms + window.range_ms
             known[key] = _runs(first_close_after(entered, step, self.start), first_close_after(left, step, self.start))
         return known[key]
-
-    def last_close(self, window: Window, end: int, latest: int) -> int:
-        """The last close of `window` that sees an event, given the end of its last range (`seen`) and the latest event's time."""
-        return end - self.step(window) if isinstance(window, TimeWindow) else latest + 1
 
 
 @lru_cache(maxsize=4096)
@@ -166,7 +161,10 @@ class Ticker:
             ranges = self.timetable.seen(window, times, known)
             self._content = _joined(self._content, ranges)
             if ranges:
-                self._last_close = max(self._last_close, self.timetable.last_close(window, ranges[-1][1], int(times[-1])))
+                last = int(times[-1]) + 1       # the last close that sees one of the events
+                if isinstance(window, TimeWindow):
+                    last = ranges[-1][1] - self.timetable.step(window)
+                self._last_close = max(self._last_close, last)
         if self.timetable.on_change:
             instants = [times + 1]
             if self.timetable.expiry:
@@ -188,7 +186,6 @@ class Ticker:
         self._changes = self._changes[self._changes > self.floor]
 
     def mark(self) -> Mark:
-        """Where it stands, for `back`."""
         return vars(self).copy()
 
     def back(self, mark: Mark) -> None:
@@ -292,7 +289,6 @@ class Ticker:
 
     @property
     def evaluated(self) -> int:
-        """The last evaluation time that is done, whether or not it was reported; MIN where there is none."""
         return self.timetable.evaluated(self.floor)
 
     def needs(self, least_floor: int = MIN, known: KnownNeeds | None = None) -> dict[str, Need]:

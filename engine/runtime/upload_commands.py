@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace as changed
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from engine.ir.windows import rule_windows
 from engine.records import Triple
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import check_growth, check_rederived
-from engine.runtime.commands import Check, Decision, Rows, StaleError, unchecked
+from engine.runtime.commands import Check, Proposal, Rows, StaleError, unchecked
 from engine.runtime.errors import EngineError, in_use
 from engine.runtime.query_commands import QueryCommands
 from engine.runtime.registered import Registered
@@ -37,9 +37,7 @@ class UploadCommands(QueryCommands):
     def put_graph(self, iri: str, triples: Sequence[Triple], replace: bool = True,
                   check: Check[GraphInfo] = unchecked) -> tuple[GraphInfo, bool]:
         """Replace a static graph, or add to it; the queries that use it are planned anew."""
-        plans = dict[str, Compiled]()
-
-        def prepare(view: View) -> Decision[bool]:
+        def prepare(view: View) -> Proposal[bool]:
             version, made = view.catalogue.graphs.get(iri), None
             count = version.count if version is not None else 0
             before = triples_of(view.graph(iri)[1]) if iri in view.graphs else None
@@ -48,9 +46,7 @@ class UploadCommands(QueryCommands):
                 rows = graph_rows(0, iri, list(dict.fromkeys(fresh if replace or before is None else [*before, *fresh])))
                 made = rows, static_facts(rows)
             basis = _basis(view.catalogue.queries.using_graph(iri), view)
-            plans.clear()
-            if made is not None:
-                plans.update(self._graph_plans(iri, made[1], view))
+            plans = {} if made is None else self._graph_plans(iri, made[1], view)
 
             def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
                 known = view.catalogue.graphs.get(iri)
@@ -67,21 +63,24 @@ class UploadCommands(QueryCommands):
                     plans.clear()
                 return rows, iri not in view.graphs
 
-            return decide
+            return decide, plans
 
-        created, view = self._write_prepared(prepare, plans)
+        created, view = self._write_prepared(prepare)
         return view.graph(iri)[0], created
 
     def _graph_plans(self, iri: str, facts: pa.Table, view: View) -> dict[str, Compiled]:
         """The plans with other facts in a graph of the queries that use it, by name. One that cannot be planned fails at the pump."""
-        plans = {}
+        plans, others = {}, {**view.graphs, iri: facts}
         for query in view.catalogue.queries.using_graph(iri):
             if view.standing(query) != "failed":
-                names = self._names(query.definition.options, view)
                 with suppress(DiagnosticError, ValueError):
-                    plans[query.name] = self._machine.backend.compile(query.statement, query.name,
-                                                                      changed(names, graphs={**names.graphs, iri: facts}))
+                    plans[query.name] = self._plan(query, view, graphs=others)
         return plans
+
+    def _plan(self, query: Registered, view: View, **other: Any) -> Compiled:
+        """The plan of a query with other `graphs` or `rules` than there are."""
+        names = changed(self._names(query.definition.options, view), **other)
+        return self._machine.backend.compile(query.statement, query.name, names)
 
     def graphs(self) -> list[GraphInfo]:
         view = self._machine.view
@@ -101,15 +100,11 @@ class UploadCommands(QueryCommands):
         """Set a rule set, or replace it: the queries that use it are planned anew. The same text again is no change."""
         _check_writable(check_name(name))
         rules = checked(self._parse_rules(text, media, name), self.settings.max_window_ms)
-        plans = dict[str, Compiled]()
 
-        def prepare(view: View) -> Decision[bool]:
+        def prepare(view: View) -> Proposal[bool]:
             before = view.catalogue.rules.get(name)
             same = before is not None and (before.media, before.text) == (media, text)
             basis = before and before.version, _basis(view.catalogue.queries.using_rules(name), view)
-            plans.clear()
-            if not same:
-                plans.update(self._plans(name, rules, view))
 
             def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
                 check(view.rule_set(name) if name in view.catalogue.rules else None)
@@ -120,14 +115,13 @@ class UploadCommands(QueryCommands):
                 check_growth(view.catalogue, end.catalogue, self.settings)
                 return rows, before is None
 
-            return decide
+            return decide, {} if same else self._plans(name, rules, view)
 
-        created, view = self._write_prepared(prepare, plans)
+        created, view = self._write_prepared(prepare)
         return view.rule_set(name), created
 
     def check_rules(self, media: str, text: str) -> int:
-        """Whether a text is a rule set, as `put_rules` reads it; the number of its rules and facts. Nothing is set, and whether queries
-        could be planned with it is not looked at."""
+        """How many rules and facts a text has, read as `put_rules` does; nothing is set."""
         rules = checked(self._parse_rules(text, media, "rules"), self.settings.max_window_ms)
         return len(rules.rules) + len(rules.facts)
 
@@ -145,7 +139,6 @@ class UploadCommands(QueryCommands):
         self._remove(f"the rule set {name!r}", lambda view: view.rule_set(name), lambda end: end.rules(name, None), check)
 
     def _remove(self, what: str, find: Callable[[View], Upload], end_of: Callable[[Appender], Rows], check: Check[Upload]) -> None:
-        """Remove something that no query uses."""
         def decide(end: Appender, view: View, now: int) -> tuple[Rows, None]:
             info = find(view)
             check(info)
@@ -157,7 +150,7 @@ class UploadCommands(QueryCommands):
 
     def _plans(self, name: str, rules: RuleSet, view: View) -> dict[str, Compiled]:
         """The plans with new rules of the queries that use them, by name. Refuses rules with which one that runs could not be planned."""
-        plans = {}
+        plans, others = {}, {**view.catalogue.rule_sets, name: rules}
         for query in view.catalogue.queries.using_rules(name):
             if view.standing(query) == "failed":
                 continue
@@ -167,13 +160,11 @@ class UploadCommands(QueryCommands):
             if query.statement.timed_rules or timeline_of(rules) is not None:
                 raise in_use(f"The query {query.name!r} uses these rules with a time of their own: what was derived cannot be taken back.",
                              [query.name])
-            names = self._names(query.definition.options, view)
             try:
-                found = self._machine.backend.compile(query.statement, query.name, changed(names, rules={**names.rules, name: rules}))
+                plans[query.name] = self._plan(query, view, rules=others)
             except (DiagnosticError, ValueError) as error:
                 reason = error.diagnostics[0].message if isinstance(error, DiagnosticError) else str(error)
                 raise in_use(f"The query {query.name!r} cannot be planned with these rules: {reason}", [query.name]) from error
-            plans[query.name] = found
         return plans
 
 

@@ -32,7 +32,6 @@ class Ahead:
         self._pauses: dict[str, tuple[int, int]] = {}
 
     def note(self, found: Sequence[Control]) -> None:
-        """Take in records that the pump has not processed."""
         for verdict in verdicts(found):
             self.add(verdict)
         for control in found:
@@ -65,7 +64,6 @@ class Ahead:
         return [start + 1 for start, _ in self._pauses.values()]
 
     def reach(self, position: int) -> None:
-        """Forget what stands up to the end of a batch."""
         self._verdicts = {key: verdict for key, verdict in self._verdicts.items() if verdict.position > position}
         self._pauses = {name: span for name, span in self._pauses.items() if span[1] > position}
 

@@ -67,8 +67,7 @@ class Measured:
     answered: Mapping[str, int] = field(default_factory=dict)
 
     def query(self, name: str, streams: Iterable[str], now_ms: int) -> dict[str, Any]:
-        """What `describe` shows of a query: rows per second over the last ten seconds, when its last result of this run was logged,
-        and how old it was then: None where its time was yet to come."""
+        """What `describe` shows of a query; its latency is None where its time was yet to come."""
         rate = sum(self.rows(stream, now_ms) for stream in streams)
         return {"inputRowsPerSecond": round(rate, 1), "resultLatencyMs": self.latency.get(name),
                 "lastResultAt": iso(self.answered.get(name))}
@@ -82,7 +81,6 @@ class Measured:
         return round(sum(batch.items.get(iri, 0) for batch in self.recent(now_ms)) * 1000 / _SPAN_MS, 1)
 
     def recent(self, now_ms: int) -> list[_Came]:
-        """What came in the last ten seconds."""
         return [batch for batch in self.came if batch.at_ms >= now_ms - _SPAN_MS]
 
 
@@ -94,7 +92,6 @@ class Meters:
         self._told: dict[str, _Told] = {}
 
     def batch(self, outcome: Outcome, now_ms: int) -> None:
-        """Note a batch that ended at `now_ms`."""
         before, results = self.measured, len(outcome.results)
         shown = {"at": iso(now_ms), "rows": outcome.rows, "ticks": outcome.ticks, "results": results,
                  "evaluateMs": round(outcome.evaluate_ms, 1), "totalMs": round(outcome.total_ms, 1)}
@@ -127,9 +124,8 @@ class Meters:
 
 @dataclass(frozen=True, slots=True)
 class Seen(Reader):
-    """A query at the pump after a batch. `reached` is the watermark up to which its results are committed, `next_tick` its next
-    evaluation that will be logged if nothing else comes. `beside`: it is being evaluated beside the pump. `behind`: something is left to
-    evaluate of what the pump has seen. `program` is how far a program with a time of its own is."""
+    """A query at the pump after a batch, as LiveQuery has it. `beside`: it is being evaluated
+    beside the pump."""
 
     definition: Definition
     statement: Statement
@@ -185,8 +181,7 @@ def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`catalogue` says what there is, `snapshot` how far the pump is with it; `sources` are the pushed streams at the end of the log,
-    by IRI."""
+    """`catalogue`: what there is; `snapshot`: how far the pump is; `sources`: the log's end."""
 
     catalogue: Catalogue
     snapshot: Snapshot
@@ -207,7 +202,6 @@ class View:
         return query.wish if seen is None or query.changed > self.snapshot.position else seen.state
 
     def error(self, query: Registered) -> str | None:
-        """Why a query has failed, if it has."""
         seen = self.seen(query)
         if self.standing(query) != "failed":
             return None
@@ -241,7 +235,6 @@ class View:
         return [self.sources[stream] for stream in self.catalogue.queries.pushed(query) if stream in self.sources]
 
     def reached(self, query: Registered) -> int:
-        """The watermark up to which its results are committed."""
         seen = self.seen(query)
         return MIN if seen is None else seen.reached
 

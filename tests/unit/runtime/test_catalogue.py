@@ -12,7 +12,7 @@ from engine.runtime.catalogue import Catalogue
 from engine.runtime.errors import EngineError
 from engine.runtime.pump import Pump
 from engine.runtime.resources import QueryInfo
-from engine.runtime.rows import Control
+from engine.runtime.rows import Control, Kind
 from engine.runtime.service import Engine
 from grammar import parse
 from tests.unit.runtime.test_derived import HOT, READER
@@ -263,7 +263,7 @@ def test_whether_a_generation_stands() -> None:
     assert "q1c1" in found.epochs and "q1c2" not in found.epochs
     replaced = found.with_query("q", {"text": TEXT, "since": 2}, 2, parse(TEXT))
     assert "q1c2" in replaced.epochs and "q1c1" not in replaced.epochs and "q1c1" in found.epochs
-    removed = replaced.without_query("q", 3)
+    removed = replaced.with_change(Kind.UNREGISTER, "q", 3)
     assert "q1c2" not in removed.epochs and removed.removed == {"q": 3} and removed.reached(3).removed == {}
 
 
