@@ -9,6 +9,7 @@ import random
 import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,9 @@ from engine.spark.settings import from_environment
 from grammar.rule_sets import parse_rules
 from tests.encoded import encode
 
-# Hundreds of different plans over a few rows each: compiling each costs far more than running it.
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# Hundreds of different plans over a few rows each: compiling each costs far more than running it. Every join and aggregate takes a page
+# of 16 MB by default, and a broadcast relation keeps it: the JVM would spend a quarter of its time on collections of garbage.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.buffer.pageSize": "64k"}
 
 Row = dict[str, str]
 Answers = dict[str, list[tuple[int, list[Row]]]]
@@ -44,8 +46,9 @@ Answers = dict[str, list[tuple[int, list[Row]]]]
 
 @lru_cache(maxsize=1)
 def shared_session() -> Session:
-    """Started when first asked for, stopped when the process ends."""
-    session = start_session(from_environment(extra=INTERPRETED))
+    """Started when first asked for, stopped when the process ends. Its heap need not grow: each step up is a collection of all of it."""
+    settings = from_environment(extra=INTERPRETED)
+    session = start_session(replace(settings, java_options=f"{settings.java_options} -Xms1500m -XX:NewSize=640m"))
     atexit.register(session.stop)
     return session
 
