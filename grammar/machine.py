@@ -89,6 +89,8 @@ class Element:
 
 
 class Machine:
+    """Compiles the elements of a grammar, each once, as a `Plan` says."""
+
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._functions: dict[int, Function] = {}

@@ -37,7 +37,7 @@ from grammar.rule_sets import parse_rules
 from tests.encoded import encode
 
 # Hundreds of different plans over a few rows each: compiling each costs far more than running it. Every join and aggregate takes a page
-# of 16 MB by default, and a broadcast relation keeps it: the JVM would spend a quarter of its time on collections of garbage.
+# of 16 MB by default, and a broadcast relation keeps it: the JVM would spend a quarter of its time on garbage collection.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.buffer.pageSize": "64k"}
 
 Row = dict[str, str]
@@ -46,7 +46,7 @@ Answers = dict[str, list[tuple[int, list[Row]]]]
 
 @lru_cache(maxsize=1)
 def shared_session() -> Session:
-    """Started when first asked for, stopped when the process ends. Its heap need not grow: each step up is a collection of all of it."""
+    """Started when first asked for, stopped when the process ends. Its heap starts large: each time that it grows is a full collection."""
     settings = from_environment(extra=INTERPRETED)
     session = start_session(replace(settings, java_options=f"{settings.java_options} -Xms1500m -XX:NewSize=640m"))
     atexit.register(session.stop)

@@ -18,7 +18,7 @@ def test_case(case: Case, treatment: Treatment, request: pytest.FixtureRequest) 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in find_cases() if has_rules(case)])
 def test_each_pass_left_out(case: Case, request: pytest.FixtureRequest) -> None:
-    """The case has other plans without the pass, and the same answers."""
+    """Without a pass that changes its plans, a case has the same answers."""
     for name, treatment in WITHOUT.items():
         if differs(case, name):
             try:

@@ -11,13 +11,12 @@ from engine.functions.context import ExpressionError
 from engine.functions.numeric import EXACT
 from engine.functions.terms import Kind, Value, decode, number, numeric_value, promote
 
-Operation = Callable[[Any, Any], Any]
-OfOne = Callable[[Any], Any]
+Binary = Callable[[Any, Any], Any]
+Unary = Callable[[Any], Any]
 
 
-def _of_two(plain: Operation, exact: Operation,
-            dated: Callable[[Value, Value], str]) -> Callable[[str, str], str]:
-    """An operator by what it is on integers and floats, on decimals, and on dates and durations."""
+def _binary(plain: Binary, exact: Binary, dated: Callable[[Value, Value], str]) -> Callable[[str, str], str]:
+    """A binary operator: `plain` on integers and floats, `exact` on decimals, `dated` on dates and durations."""
     def calculate(first: str, second: str) -> str:
         left, right = decode(first), decode(second)
         if not (left.numeric and right.numeric):
@@ -33,9 +32,9 @@ def _of_two(plain: Operation, exact: Operation,
     return calculate
 
 
-add = _of_two(operator.add, EXACT.add, dates.add)
-subtract = _of_two(operator.sub, EXACT.subtract, dates.subtract)
-multiply = _of_two(operator.mul, EXACT.multiply, dates.multiply)
+add = _binary(operator.add, EXACT.add, dates.add)
+subtract = _binary(operator.sub, EXACT.subtract, dates.subtract)
+multiply = _binary(operator.mul, EXACT.multiply, dates.multiply)
 
 
 def divide(first: str, second: str) -> str:
@@ -53,8 +52,8 @@ def _float(kind: Kind, value: float) -> str:
     return number(kind, numeric.single(value) if kind is Kind.FLOAT else value)
 
 
-def _of_one(of_integer: OfOne, of_decimal: OfOne, of_float: OfOne) -> Callable[[str], str]:
-    """A function of a number, by what it is on each type."""
+def _unary(of_integer: Unary, of_decimal: Unary, of_float: Unary) -> Callable[[str], str]:
+    """A unary function, by its implementation for each type of number."""
     def calculate(operand: str) -> str:
         kind, value, _ = numeric_value(operand)
         if kind is Kind.INTEGER:
@@ -71,11 +70,11 @@ def _whole(rounding: Callable[[Any], int]) -> Callable[[str], str]:
     """CEIL or FLOOR. The sign of a float is kept: the ceiling of -0.5 is -0.0."""
     def of_float(value: float) -> float:
         return math.copysign(float(rounding(value)), value) if math.isfinite(value) else value
-    return _of_one(_same, lambda value: Decimal(rounding(value)), of_float)
+    return _unary(_same, lambda value: Decimal(rounding(value)), of_float)
 
 
-plus = _of_one(_same, _same, _same)
-minus = _of_one(operator.neg, Decimal.copy_negate, operator.neg)
-absolute = _of_one(abs, Decimal.copy_abs, abs)
-rounded = _of_one(_same, numeric.round_decimal, numeric.round_double)
+plus = _unary(_same, _same, _same)
+minus = _unary(operator.neg, Decimal.copy_negate, operator.neg)
+absolute = _unary(abs, Decimal.copy_abs, abs)
+rounded = _unary(_same, numeric.round_decimal, numeric.round_double)
 ceiling, floor = _whole(math.ceil), _whole(math.floor)

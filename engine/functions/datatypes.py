@@ -24,6 +24,7 @@ from engine.functions.terms import (RDF_LANG_STRING, READERS, Kind, Value, boole
                                     decode, duration, literal, moment, number, split, string)
 from engine.ir.terms import RDF, RDFS, XSD, is_language_tag
 
+# As XML Schema Part 2 writes them: \i and \c are the characters of XML names, -[:] takes the colon out.
 _STRINGS = {name: Writer("").compile(parse(pattern)[0]) for name, pattern in {
     "string": r"[\s\S]*",
     "normalizedString": r"[^\t\n\r]*",
@@ -146,7 +147,7 @@ def cast(datatype: str, token: str) -> str:
     if Kind.INTEGER <= kind <= Kind.DOUBLE:
         return _to_number(datatype, kind, value)
     if kind is Kind.BOOLEAN and (value.numeric or value.kind is Kind.BOOLEAN):
-        return boolean(bool(value.value) and value.value == value.value)
+        return boolean(bool(value.value) and value.value == value.value)    # 0 and NaN are false (F&O section 17.1.6)
     if isinstance(value.value, Moment) and kind in (Kind.DATETIME, Kind.DATE, Kind.TIME, Kind.GREGORIAN):
         return _to_moment(datatype, value)
     if value.kind is Kind.DURATION and kind is Kind.DURATION:

@@ -78,6 +78,7 @@ class Regex:
         return Engine(self._tree, self.groups, self._flags)
 
     def matches(self, text: str) -> bool:
+        """Whether any part of the text matches."""
         return self.finder.search(text)
 
     def replace(self, text: str, replacement: str) -> str:
@@ -102,13 +103,14 @@ def _needless(node: syntax.Node) -> bool:
 
 
 def _longest(bound: Cost, from_start: bool) -> int:
-    """The length of text up to which backtracking is quick enough; -1 for none."""
+    """The length of text up to which backtracking is quick enough, -1 for none. The steps never fall with the length."""
     lengths = range((1 << 24) + 1)
     return bisect_left(lengths, True, key=lambda n: bound.steps(n, from_start) > MOST_STEPS) - 1
 
 
 @lru_cache(maxsize=512)
 def regex(pattern: str, flags: str = "") -> Regex:
+    """The compiled pattern, remembered. Raises ExpressionError."""
     return Regex(pattern, flags)
 
 

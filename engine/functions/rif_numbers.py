@@ -144,10 +144,12 @@ def _timed(apply: Callable[[Value, Value], str], first: str, second: str | None)
 
 
 def _compared(form: str | None, name: str) -> Callable[[str, str], bool]:
-    """A comparison (a key of HOLDS) of two arguments of one type; None is a number."""
-    def holds(*tokens: str) -> bool:
-        one, two = (numeric_value(token) if form is None else _typed(token, form)
-                    for token in tokens)
+    """A comparison (a key of HOLDS) of two arguments of one type; None: of two numbers."""
+    def read(token: str) -> Value:
+        return numeric_value(token) if form is None else _typed(token, form)
+
+    def holds(first: str, second: str) -> bool:
+        one, two = read(first), read(second)
         if isinstance(one.value, Duration) and name in ("equal", "not-equal"):
             return (one.value == two.value) is (name == "equal")
         return compare_values(one, two) in HOLDS[name]

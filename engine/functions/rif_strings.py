@@ -50,7 +50,7 @@ def substring(source: str, start: str, length: str | None = None) -> str:
 
 
 def _escaped(kept: str) -> Callable[[str], str]:
-    """fn:iri-to-uri or fn:escape-html-uri: all other characters are percent-encoded."""
+    """fn:iri-to-uri or fn:escape-html-uri: percent-encode all characters but those `kept`."""
     return lambda token: string(quote(text(token), safe=kept, errors="surrogatepass"))
 
 

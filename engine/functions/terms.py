@@ -70,6 +70,7 @@ def number_of(token: str) -> int | None:
 
 @lru_cache(maxsize=1 << 16)
 def split(token: str) -> Parsed:
+    """Take a canonical token apart."""
     first = token[0]
     if first == "<":
         return Parsed("iri", token[1:-1], "", "")
@@ -166,6 +167,7 @@ _PLAIN_STRING = f"^^<{XSD_STRING}>"
 
 @lru_cache(maxsize=1 << 16)
 def decode(token: str) -> Value:
+    """The kind and value of a canonical token; ILL where its datatype has no such lexical form."""
     first = token[0]
     if first == "<":
         return Value(Kind.IRI, token[1:-1])

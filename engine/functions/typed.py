@@ -123,7 +123,7 @@ def _read_each(tokens: pa.Array, places: pa.Array) -> _Part:
 
 
 def _exact(kind: int, read: Callable[[str], int | Decimal | None]) -> Callable[[str], Typed]:
-    """The reader of a type whose values are exact."""
+    """The reader of xsd:decimal or an integer type: the value as a double; HARD where that does not tell it from all others."""
     def typed_exact(lexical: str) -> Typed:
         value = read(lexical)
         if value is None:

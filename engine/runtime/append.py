@@ -58,11 +58,13 @@ class Appender:
         return self.sources[stream]
 
     def take(self, count: int = 1) -> int:
+        """Take `count` new positions; gives the first."""
         first, self.position = self.position, self.position + count
         return first
 
     def push(self, stream: str, prepared: Prepared, now_ms: int, terms: Terms = Terms()) -> tuple[list[pa.Table], Receipt]:
-        """Append items in order; a watermark pushed along comes last, unless all was refused."""
+        """Append items in order. One older than the watermark before it is late. A watermark pushed along comes last, unless all was
+        refused."""
         source = self.source(stream)
         if terms.key is not None and (known := self.keys.get(stream, terms.key)) is not None:
             return [], repeated(known, terms)
@@ -141,9 +143,11 @@ class Appender:
 
     def clock_marks(self, streams: Iterable[str], now_ms: int) -> list[pa.Table]:
         """Clock marks for arrival streams: no item will get a stamp before the mark."""
-        known = [stream for stream in streams if stream in self.sources]
-        return [rows for stream in known if self.sources[stream].arrival
-                for rows in self.mark(stream, now_ms, now_ms)]
+        rows: list[pa.Table] = []
+        for stream in streams:
+            if stream in self.sources and self.sources[stream].arrival:
+                rows += self.mark(stream, now_ms, now_ms)
+        return rows
 
     def silent(self, now_ms: int) -> list[str]:
         """Event streams that have been silent for their idle time and are not declared idle yet."""
@@ -294,7 +298,8 @@ class Recovery:
             case Kind.GRAPH:
                 rows = table.filter(pc.equal(table["position"], position))
                 return known.with_graph(name, None if payload.get("removed", False) else static_facts(rows), position)
+            case Kind.RULES if payload["text"] is None:
+                return known.with_rules(name, None)
             case Kind.RULES:
-                given = {} if payload["text"] is None else {name: {**payload, "version": position}}
-                return known.with_rules(name, stored_rules(self.parse_rules, given).get(name))
+                return known.with_rules(name, stored_rules(self.parse_rules, {name: {**payload, "version": position}})[name])
         return known

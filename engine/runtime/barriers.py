@@ -1,5 +1,5 @@
-"""The first half of the pump: the state that results depend on, and what the records do to it at
-which a batch is cut (batch.py). What was due before such a record is done when it comes here."""
+"""The first half of the pump: the state that results depend on, and what the records that cut a batch (batch.py) do to it: registrations,
+pauses, restarts, versions of graphs and rule sets. What was due before such a record is done when it comes here."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

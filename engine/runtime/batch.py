@@ -83,8 +83,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`ticks` per job, `rows` of a result that are logged, `tail` items of each stream. A batch is
-    committed after `commit` evaluations, and waits `patience_ms` for one query."""
+    """`ticks` per job; `rows` of a result that are logged; `backlog_ms` of a paused query's input that are kept; `tail` items, of
+    `tail_bytes` together, of each stream; what an `evaluation` may use. A batch is committed after `commit` evaluations, and waits
+    `patience_ms` for one query."""
 
     ticks: int = 512
     rows: int = 250_000

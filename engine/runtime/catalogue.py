@@ -64,6 +64,7 @@ class Catalogue:
 
     @cached_property
     def _read(self) -> Mapping[str, Sequence[Registered]]:
+        """By pushed stream: the queries that it comes to, itself or through others."""
         found: dict[str, list[Registered]] = {}
         for query in self.queries.values():
             for stream in self.queries.pushed(query):
@@ -205,7 +206,7 @@ _QUOTAS = {
 
 
 def check_growth(before: Catalogue, after: Catalogue, settings: Settings) -> None:
-    """Refuse growth to more than there may be. That there is more already is allowed."""
+    """Refuse what grows beyond a limit. That there is too much already is allowed: the limit was lowered. Raises EngineError (429)."""
     for slug, what, setting, count in _QUOTAS.values():
         limit, wanted = getattr(settings, setting), count(after)
         if wanted > max(limit, count(before)):

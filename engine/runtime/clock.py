@@ -41,7 +41,8 @@ class Clock:
         self.now_ms()
 
     def _tell(self, ahead_ms: int) -> None:
-        told, self.ahead_ms = self.ahead_ms, ahead_ms if ahead_ms >= _TOLD_MS else 0
+        told = self.ahead_ms > 0    # one warning each time that the clock was set back
+        self.ahead_ms = ahead_ms if ahead_ms >= _TOLD_MS else 0
         if self.ahead_ms and not told:
             _LOG.warning("the machine's clock was set back: it is %s ms behind the times given out; these go on from the last", ahead_ms)
 

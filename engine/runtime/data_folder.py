@@ -5,7 +5,6 @@ import fcntl
 import logging
 import shutil
 from dataclasses import dataclass
-from itertools import chain, count
 from pathlib import Path
 from typing import TextIO
 
@@ -106,5 +105,8 @@ class SetAside:
             return "set aside, for a reason that could not be kept"
 
     def _free(self, name: str) -> Path:
-        names = chain((name,), (f"{name}.{number}" for number in count(2)))
-        return next(path for free in names if not (path := self.folder / free).exists())
+        target, number = self.folder / name, 1
+        while target.exists():
+            number += 1
+            target = self.folder / f"{name}.{number}"
+        return target

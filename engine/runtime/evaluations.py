@@ -1,7 +1,7 @@
 """The middle of the pump: what is due, evaluated and logged, in a batch or the lane (threads.py).
 
-Of a query in the lane no later state is written with the batches meanwhile, so that whoever takes
-up the result log evaluates it again."""
+Of a query in the lane nothing more is due until it has come back, and its ticker stands where it stood. No later state of it is written
+meanwhile: whoever takes up the result log evaluates it again."""
 
 import logging
 import time
@@ -160,7 +160,8 @@ class Evaluations(Barriers):
         return found, None
 
     def _make(self, query: LiveQuery, stream: str, results: Sequence[tuple[int, pa.Table]], position: int) -> None:
-        """Results become items of the query's stream, which is idle while all that it reads are."""
+        """Results become items of the stream that the query makes. Its watermark is the last evaluation time that is done; it is idle while
+        all streams are that the query reads."""
         users = self._users(stream)
         if results:
             try:
@@ -241,7 +242,7 @@ class Evaluations(Barriers):
             quick = task.ms * 4 < task.due.limits.evaluation_ms
             most = self._slow.get(task.due.query, 1)
             self._slow[task.due.query] = min(most * 2, limits.ticks) if quick else max(1, most // 2)
-        self._log_answers([*task.answers, *([] if task.decided is None else [task.decided])], {})
+        self._log_answers(task.answers if task.decided is None else [*task.answers, task.decided], {})
 
     def _settle(self, queries: Sequence[LiveQuery]) -> None:
         """Wait for the lane with some queries, and evaluate what else is due of them, before they see something else."""

@@ -43,7 +43,8 @@ _FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of
 
 
 class Evaluator:
-    """`life`: the number of the start; once the machine is at another, nothing is heard of this."""
+    """`life` is the number of the start; once the machine is at another, nothing is heard of this one. `owner`, `pump` and `feed` are
+    None until they are there."""
 
     def __init__(self, machine: Machine, life: int) -> None:
         self.life = life

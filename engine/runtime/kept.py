@@ -117,7 +117,7 @@ def _sizes(rows: pa.Table) -> np.typing.NDArray[np.int64]:
 
 
 class KeptStreams:
-    """By IRI: `states` and `contents` (those of streams that some query reads), made where they are first asked for, and `tails`."""
+    """By IRI, made where they are first asked for: `states`, `contents` (of streams that some query reads) and `tails`."""
 
     def __init__(self, tail_items: int, tail_bytes: int = 8 << 20) -> None:
         self.states = defaultdict[str, StreamState](StreamState)
@@ -162,6 +162,7 @@ class KeptStreams:
         return np.unique(facts["t"].to_numpy())
 
     def times(self, stream: str, since: int) -> Times:
+        """The distinct times (ms, in order) of the facts kept of a stream from log positions > `since`."""
         if stream not in self.contents:
             return np.empty(0, np.int64)
         return np.unique(self.contents[stream].after(since)["t"].to_numpy())

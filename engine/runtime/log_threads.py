@@ -71,7 +71,8 @@ class LogWriter:
         self.worker.join()
 
     def submit(self, decide: DecideAtEnd[Reply], soon: bool = False) -> Future[Reply]:
-        """A command's reply, once its rows are on disk; `soon`: even while the pump is slow."""
+        """Queue a command; the reply is there when its rows are on disk. `soon`: it waits no longer than the usual interval, however slow
+        the pump is."""
         reply: Future[Reply] = Future()
         self._commands.put(_Command(decide, reply, soon))
         return reply
@@ -168,6 +169,7 @@ class LogWriter:
 
 
 def _stamps(rows: Iterable[pa.Table], end: Appender) -> dict[str, int]:
+    """By arrival stream: the last stamp given to its items. All items of one push have the same."""
     found: dict[str, int] = {}
     for table in rows:
         if table.num_rows and table["record"][0].as_py() == Kind.EVENT:
@@ -181,7 +183,8 @@ _LONGEST_MS = 1_000
 
 
 class Timer:
-    """Appends what time makes due: windows close in time, and an idle server writes nothing."""
+    """A thread that appends what is due with time. An arrival stream without items gets a clock mark exactly when the next evaluation of a
+    query on it is due: windows close in time, and an idle server writes nothing."""
 
     def __init__(self, clock: Clock, writer: LogWriter, on_failure: Callable[[BaseException], None] | None = None) -> None:
         self._clock, self._writer = clock, writer

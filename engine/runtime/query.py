@@ -126,8 +126,8 @@ class LiveQuery(Reader):
 
     def log(self, answers: Sequence[Answer], max_rows: int, known: Payloads | None = None
             ) -> list[tuple[ResultEvent, pa.Table]]:
-        """Answers through the output operator: each result as it is logged, and whole. Of a rule
-        program stream P (as ISTREAM) and stream N (as DSTREAM), where there is anything."""
+        """The results of answers by the query's output operator: each as it is logged, and whole. A rule program gives what begins to hold
+        (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), if anything. `known` has payloads that are written already."""
         results = self._results(answers)
         ready = {number: result.written.text for number, result in enumerate(results) if result.written is not None}
         if known and self.shows_answers:

@@ -71,7 +71,7 @@ class Definition:
 
 
 def read_statement(text: str, media: str | None, parse: Callable[[str], Statement], parse_rules: ParseRules) -> Statement:
-    """The statement of a text, of a rule program by its type `media`. Raises DiagnosticError."""
+    """The statement of a registered text; `media` is the type of a rule program with a time of its own. Raises DiagnosticError."""
     return parse(text) if media is None else timed_statement(parse_rules(text, media, "program"), text, media)
 
 
@@ -275,8 +275,8 @@ def own_iri(statement: Statement, default: str | None = None) -> str | None:
 
 
 def made_facts(evaluations: Sequence[tuple[int, pa.Table]], position: int) -> pa.Table:
-    """Results of CONSTRUCT, each with its time, as facts of a stream: one item each, without a
-    graph name. All have the same position: the order of items is that of their times."""
+    """Results of CONSTRUCT, each with its time, as facts of a stream: one item each, without a graph name. All have the same position: the
+    order of items is that of their times. Blank nodes are those of the results, which differ between evaluations."""
     parts = [table.select(["s", "p", "o"]).cast(pa.schema([(name, pa.string()) for name in "spo"])) for _, table in evaluations]
     triples = pa.concat_tables(parts).combine_chunks()
     times = np.repeat(np.array([at for at, _ in evaluations], np.int64), [part.num_rows for part in parts])

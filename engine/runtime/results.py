@@ -46,8 +46,8 @@ class _New:
 class Changes:
     """What one batch of the pump changes, written together. States are JSON values; a None removes. `queries` have a definition (None: it
     is as it was written last) and a state. `descriptors` are of streams that came or went, in order: name, IRI, descriptor. `made` are
-    facts of streams that queries make, `gone` such streams that are no more. `positions` tell up to
-    where the log was seen for each of the results; the last ones may have none."""
+    facts of streams that queries make, `gone` such streams that are no more. `positions`: by result, how far
+    into the log its evaluation saw; the last results may have none."""
 
     position: int
     results: list[ResultEvent] = field(default_factory=list)
@@ -101,7 +101,8 @@ class ResultLog(Database):
             new.size += result.size
 
     def retain(self, now_ms: int) -> None:
-        """Delete what is beyond the limits; apart from `commit`, so that no result waits for it."""
+        """Delete what is beyond the limits, of queries with many new results or not looked at for long: a look costs more the more is kept.
+        Apart from `commit`, so that no result waits for it."""
         kept = self._retention
         due = [query for query, new in self._new.items()
                if new.count * 16 >= min(kept.count, 4096) or new.size * 16 >= kept.size or now_ms - new.since_ms >= _RETAIN_MS]
@@ -253,6 +254,7 @@ class ResultLog(Database):
         return self._results("where query = ? and seq > ? order by seq limit ?", (query, after_seq, limit))
 
     def before(self, query: str, seq: int) -> ResultEvent | None:
+        """The result just before `seq`, None where it is not kept."""
         where = "where query = ? and seq < ? order by seq desc limit 1"
         return next(iter(self._results(where, (query, seq))), None)
 
@@ -266,6 +268,7 @@ class ResultLog(Database):
         return self._results(where, (query, after_seq, limit))[::-1]
 
     def bounds(self, query: str) -> Bounds:
+        """The oldest and the newest seq that are kept, 0 for none."""
         rows = list(self._read("select epoch, min(seq), max(seq) from results where query = ? group by epoch", (query,)))
         return Bounds(*rows[-1]) if rows else Bounds(None, 0, 0)
 

@@ -77,6 +77,7 @@ class Engine(UploadCommands):
                 "totals": dict(self._machine.snapshot.measured.totals), **self._machine.backend.describe()}
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with each notice, from engine threads, until the returned function is called."""
         return self._machine.listeners.subscribe(listener)
 
     # --- plans
@@ -139,6 +140,7 @@ class Engine(UploadCommands):
         return evidence_of(self.results, self._machine.folder, view, self._query(name, view), result_id)
 
     def held(self, name: str) -> Held:
+        """What a rule program has told to hold and not to cease, up to its last committed result."""
         query = self._query(name, self._machine.view)
         return held_of(self.results.relation(name), query.epoch, variables(query.statement),
                        isinstance(query.statement.query, TimedProgram), self.settings.max_result_rows)

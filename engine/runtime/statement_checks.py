@@ -1,5 +1,5 @@
 """What is told of a statement by what there is now: warnings that a valid one may never answer,
-what it would need, and whether the items are kept that a window of a one-shot query shows.
+what it would need, and whether all items that a window of a one-shot query shows are kept.
 Estimates decide no result: what is registered is held to the limits of its evaluations."""
 
 import math

@@ -146,15 +146,14 @@ class RuleStore:
 def stored_rules(parse: ParseRules, definitions: Mapping[str, Mapping[str, Any]]
                  ) -> dict[str, StoredRules]:
     """Rule sets that were accepted once, by name."""
-    found = {}
+    found: dict[str, StoredRules] = {}
     for name, definition in definitions.items():
-        media, text, rules, lost = definition["media"], definition["text"], RuleSet(name, ()), None
+        media, text, version = definition["media"], definition["text"], definition["version"]
         try:
-            rules = parse(text, media, name)
-        except Exception as error:  # whatever a parser raises is this rule set's failure
+            found[name] = StoredRules(media, text, version, parse(text, media, name))
+        except Exception as error:  # accepted by an earlier version; whatever a parser raises is this rule set's failure
             _LOG.exception("the rule set %r is not understood", name)
-            lost = f"the rule set {name!r} is not understood: {error}"
-        found[name] = StoredRules(media, text, definition["version"], rules, lost)
+            found[name] = StoredRules(media, text, version, RuleSet(name, ()), f"the rule set {name!r} is not understood: {error}")
     return found
 
 

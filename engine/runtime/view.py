@@ -67,7 +67,8 @@ class Measured:
     answered: Mapping[str, int] = field(default_factory=dict)
 
     def query(self, name: str, streams: Iterable[str], now_ms: int) -> dict[str, Any]:
-        """What `describe` shows of a query; its latency is None where its time was yet to come."""
+        """What `describe` shows of a query: rows per second over the last ten seconds, when its last result of this run was logged, and how
+        old (ms) it was then; None where its time was yet to come."""
         rate = sum(self.rows(stream, now_ms) for stream in streams)
         return {"inputRowsPerSecond": round(rate, 1), "resultLatencyMs": self.latency.get(name),
                 "lastResultAt": iso(self.answered.get(name))}
@@ -181,7 +182,7 @@ def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`catalogue`: what there is; `snapshot`: how far the pump is; `sources`: the log's end."""
+    """`catalogue`: what there is; `snapshot`: how far the pump is; `sources`: the pushed streams at the end of the log, by IRI."""
 
     catalogue: Catalogue
     snapshot: Snapshot

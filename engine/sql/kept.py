@@ -3,8 +3,8 @@
 A relation has the columns ``first0 last0 ...`` (the times of the oldest and newest fact of each window), ``born`` (the least log position
 of its facts) and for each variable its token, with ``_k _n _m`` where it stands for an object. A worker's tables of facts have the number
 ``part`` of the batch that brought each row, and hashes ``hs ho`` of subject and object: what is new is joined with the rows that have one
-of its hashes, which are found without comparing terms. By ``hp``, a short hash of the property, a table is sorted when it is written as a
-whole: a look for facts of one property passes over the blocks that have none of it.
+of its hashes, which are found without comparing terms. A table that is written as a whole is sorted by ``hp``, a short hash
+of the property, so that a scan for one property skips the blocks without it.
 """
 
 import hashlib
@@ -232,7 +232,7 @@ class KeptWriter:
             return f"SELECT {', '.join([*tokens, *typed])} {found}"
 
         name, last = self._source.name, newest(len(windows))
-        # As two scans, each of which passes over the blocks that it needs nothing of; `from_ms` is never after `until_ms`.
+        # Two scans, since each skips blocks by its bound, which one with OR does not. No row comes twice: `from_ms` <= `until_ms`.
         rest = " UNION ALL ".join(f"SELECT * FROM {name} WHERE {end}" for end in (f"{last} < from_ms", f"{last} >= until_ms"))
         return (_macro(name, [*given, "since"], rows(name)),
                 _macro(rest_macro(name), [*given, "since", "from_ms", "until_ms"], rows(f"({rest}) AS r")))
@@ -356,7 +356,7 @@ class KeptWriter:
 
 
 def _part(group: int) -> str:
-    """The table of what a group finds, of whichever relation: the next one that is made takes its place."""
+    """The temporary table of what a group finds. All relations use these names: each delta replaces the tables of the one before."""
     return f"part_{group}"
 
 

@@ -47,6 +47,7 @@ class Dense(Search[Moment], DenseTime[View]):
         super().__init__(rules, budget)
         self.given: dict[Ground, dict[Interval, tuple[Source, ...]]] = defaultdict(dict)
         self.context = context
+        # By fact: the rounds in which something became known of it, ascending, and all that was known after each.
         self._rounds: dict[Ground, list[int]] = {}
         self._known: dict[Ground, list[Intervals]] = {}
         self._index = Index()
@@ -63,7 +64,7 @@ class Dense(Search[Moment], DenseTime[View]):
             self._close(layer)
 
     def _know(self, fact: Ground, when: Iterable[Interval]) -> bool:
-        """Know that a fact holds, since the last round, of what is given 0; whether that is new."""
+        """Note that a fact holds `when`, since the round `_last` (0: it is given). Gives whether that is new."""
         before = self._known[fact][-1] if fact in self._known else ()
         after = tuple(coalesce([*before, *when]))
         if after == before:

@@ -130,6 +130,8 @@ def _staged(case: Case, division: Division, used: Sequence[RuleSet], budget: Bud
 
 
 class _Finder:
+    """Makes proofs of the traces of a row."""
+
     def __init__(self, world: World, tracer: Tracer, members: int) -> None:
         self._world, self.tracer, self._members = world, tracer, members
 
@@ -199,7 +201,7 @@ def _described(query: Describe, tracer: Tracer, shown: Mapping[Name, Graph],
                wanted: Triple) -> Iterator[Trace]:
     """The triple itself, for each resource that was asked for in whose description it is."""
     everything = Graph(triple for graph in tracer.dataset.graphs() for triple in graph.triples)
-    there = next((name for name, graph in shown.items() if wanted in graph.triples), None)
+    there = next((name for name, graph in shown.items() if name[:1] != ("item",) and wanted in graph.triples), None)
     if there is None:
         return
     described: dict[str, bool] = {}

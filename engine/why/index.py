@@ -1,4 +1,4 @@
-"""Facts by what is bound of them, and what the searches for proofs say of facts and rounds."""
+"""Ground facts by their bound terms, and types that the searches for proofs share."""
 
 from collections import defaultdict
 from collections.abc import Sequence

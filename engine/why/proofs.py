@@ -28,6 +28,8 @@ Given = Mapping[Ground, tuple[Source, ...]]
 
 
 class Prover(Search[Ground]):
+    """Proofs of what follows from `given` by `rules`."""
+
     def __init__(self, given: Given, rules: Iterable[Rule], context: Context, budget: Budget) -> None:
         super().__init__(rules, budget)
         self.given = given

@@ -388,8 +388,8 @@ def _was_there(connection: duckdb.DuckDBPyConnection, text: KeptText, step: int)
 
 
 def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> _Added:
-    """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has; the next delta makes it
-    anew, but a large one goes at once."""
+    """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has. Its table stays until a
+    later delta replaces it; a large one is dropped at once."""
     large = list[str]()
 
     def prepared(written: str) -> tuple[duckdb.Statement, dict[str, int]]:
@@ -401,7 +401,8 @@ def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, gi
             rows = changed_rows(connection, *prepared(f"CREATE OR REPLACE TEMP TABLE {part} AS {found}"))
             if not rows:
                 return _NOTHING
-            large += [part] * (rows > _MANY)
+            if rows > _MANY:
+                large.append(part)
         new: dict[str, Any] = connection.execute(*prepared(
             f"INSERT INTO {text.name} BY NAME SELECT *, {text.key} AS key, $step AS step FROM ({delta.joined}) AS d "
             f"RETURNING key, {text.newest} AS newest")).fetchnumpy()

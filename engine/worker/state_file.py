@@ -84,7 +84,8 @@ def _snapshot(table: pa.Table, about: dict[str, object]) -> Snapshot:
                 atom = predicate, tuple(row[:arity])
                 events[kind].append(atom if kind == "always" else (*row[arity:], atom))
     assert begin == table.num_rows, "all rows are some part's"
-    start, (kept, lasting, always) = about["start"], (tuple(sorted(found)) for found in events.values())
+    start = about["start"]
+    kept, lasting, always = (tuple(sorted(found)) for found in events.values())
     return Snapshot(relations, int(about["past"]), None if start is None else int(start),  # type: ignore[call-overload]
                     tuple(waiting["waiting"]), (kept, lasting, always), tuple(waiting["beside"]))
 

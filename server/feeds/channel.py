@@ -62,7 +62,7 @@ class Entry:
             return self._empty[variant.mode]
 
     def _seen(self, variant: Variant, snapshot: bool = False) -> ResultEvent:
-        """The result as it is shown: where that is asked for, with all that a program has told."""
+        """The result as a variant shows it: of a rule program, in mode full and in snapshots, with all that it holds."""
         whole = self.event.stream is not None and (snapshot or variant.mode == "full")
         return self._channel.relations.at(self.event) if whole else self.event
 
