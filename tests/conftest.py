@@ -39,7 +39,7 @@ if ("TMPDIR" not in os.environ and _IN_MEMORY.is_dir() and os.access(_IN_MEMORY,
 gc.set_threshold(50_000)
 
 # Of those that use the shared Spark, in the order in which they begin: each takes a quarter of a minute and more.
-_LONG = ("test_cases_by_spark_sql.py", "test_cases_on_spark.py", "test_plans.py", "test_limits.py", "test_sql_functions.py",
+_LONG = ("test_cases_by_spark_sql.py", "test_cases_on_spark.py", "test_kill.py", "test_plans.py", "test_limits.py", "test_sql_functions.py",
          "test_stress.py", "test_rounds.py", "test_sql_aggregates.py", "test_beside.py", "test_states.py")
 
 # Two slow cores: a deadline per example would fail by the weather. The same examples each time: a red build is to be repeatable.

@@ -192,12 +192,15 @@ def test_an_interrupt_ends_it(folder: Path, text: str, tmp_path: Path) -> None:
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)})
     assert process.stdout is not None and process.stderr is not None
-    assert process.stderr.readline().startswith("thalweg: evaluated in this process (")
-    assert process.poll() is None
-    wait_until(lambda: _processor_seconds(process.pid) > 4, 60)     # it evaluates: to begin takes a second and a half
-    assert list(scratch.iterdir())
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        assert process.stderr.readline().startswith("thalweg: evaluated in this process (")
+        assert process.poll() is None
+        wait_until(lambda: _processor_seconds(process.pid) > 4, 60)     # it evaluates: to begin takes a second and a half
+        assert list(scratch.iterdir())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert (process.returncode, out, err) == (INTERRUPTED, "", "thalweg: interrupted\n")
     assert not list(scratch.iterdir())
 
