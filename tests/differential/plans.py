@@ -77,7 +77,7 @@ def apart(cases: Sequence[tuple[Case, str]]) -> list[tuple[Case, str]]:
 @contextmanager
 def in_process(strategy: StrategyName = "recompute") -> Iterator[Executor]:
     """The executor whose tasks run in this process."""
-    with own_process() as tasks:
+    with own_process(1) as tasks:
         executor = Executor(tasks, force_strategy=strategy)
         yield executor
         executor.close()

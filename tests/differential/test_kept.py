@@ -103,7 +103,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
     monkeypatch.setattr(kept, "_BATCHES", chance.choice((4, 1_024)))
     monkeypatch.setattr(kept, "_MANY", chance.choice((0, 10_000)))
     contents = {S: StreamContent(), R: StreamContent()}
-    with own_process() as keeping, own_process() as sharing, own_process() as plain:
+    with own_process(1) as keeping, own_process() as sharing, own_process() as plain:
         ways = {"incremental": Executor(keeping, force_strategy="incremental"),
                 "shared": Executor(sharing, force_strategy="incremental"),
                 "recompute": Executor(plain, force_strategy="recompute", forgets=False)}
@@ -141,7 +141,7 @@ def test_a_new_fact_finds_partners_through_older_ones_about_its_subject(monkeypa
     monkeypatch.setattr(resident, "_MOST_NEW", 0)   # never made anew
     said = [(("x", "next", f"<{E}y>"), ("y", "q", '"a"')), (("z", "p", '"1"'),), (("x", "p", '"1"'),)]
     content = StreamContent()
-    with own_process() as tasks:
+    with own_process(1) as tasks:
         executor = Executor(tasks, force_strategy="incremental")
         query = compiled(f"SELECT ?s ?c {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :next ?b . ?b :q ?c }} }}", "q")
         for step, triples in enumerate(said):
@@ -165,7 +165,7 @@ def test_a_solution_that_another_table_gave_before_is_given_once(name: str, said
     contents, query = {S: StreamContent(), R: StreamContent()}, compiled(QUERIES[name], "q")
     graphs = {G: graph_table([(f"<{E}n1>", f"<{E}p>", ONE), (f"<{E}n1>", f"<{E}q>", A)])} if ":g" in QUERIES[name] else {}
     given = {iri: contents[iri] for iri in {source.stream for source in query.statement.streams}}
-    with own_process() as tasks:
+    with own_process(1) as tasks:
         executor = Executor(tasks, force_strategy="incremental")
         for step, facts in enumerate(said):
             for stream in given:
@@ -182,7 +182,7 @@ def test_what_comes_is_taken_in_before_it_is_asked_for(monkeypatch: pytest.Monke
     monkeypatch.setattr(executor_module, "AT_ONCE_ROWS", 0)
     chance, content, after = random.Random(3), StreamContent(), list[int]()
     whole = kept._advance
-    with own_process() as tasks:
+    with own_process(1) as tasks:
         executor = Executor(tasks, force_strategy="incremental")
 
         def come(step: int) -> None:
@@ -214,7 +214,7 @@ def test_what_comes_is_taken_in_before_it_is_asked_for(monkeypatch: pytest.Monke
         executor.bring_ahead({"q"}, 10_000)
         assert after == [1, 2], "all that came is there"
         [answer] = executor.evaluate([due(2)])
-        with own_process() as other:
+        with own_process(1) as other:
             [expected] = Executor(other, force_strategy="recompute").evaluate([due(2)])
         assert rows(answer) == rows(expected)
         executor.forget("q")
@@ -241,7 +241,7 @@ def test_a_stream_that_was_empty_is_taken_in_ahead(monkeypatch: pytest.MonkeyPat
             some.append(Event(position, stream, t_ms, None, ((f"<{E}n{number}>", f"<{E}{word}>", f'"{number}"'),), 0))
         contents[stream].append(facts_of(encode(some)))
 
-    with own_process() as tasks:
+    with own_process(1) as tasks:
         executor = Executor(tasks, force_strategy="incremental")
 
         def count(tick: int) -> int:
@@ -269,7 +269,7 @@ def test_what_others_would_wait_for_is_not_taken_in_ahead(monkeypatch: pytest.Mo
             raise Postponed("others have waited long enough")
         whole(*given)   # type: ignore[arg-type]
 
-    with own_process() as tasks:
+    with own_process(1) as tasks:
         executor = Executor(tasks, force_strategy="incremental")
         monkeypatch.setattr(kept, "_advance", advance)
         for step in range(4):
@@ -293,7 +293,7 @@ def test_a_query_whose_patterns_find_more_than_can_be_kept_is_evaluated_over_its
             begun.append(limit)
             raise LimitExceeded(limit, told)
 
-        with own_process() as tasks, monkeypatch.context() as patched:
+        with own_process(1) as tasks, monkeypatch.context() as patched:
             keeping, plain = Executor(tasks, force_strategy="incremental"), Executor(tasks, force_strategy="recompute", forgets=False)
             patched.setattr(kept, "_advance", fail)
             for tick in (2_000, 4_000):
@@ -318,7 +318,7 @@ def test_a_query_for_whose_patterns_others_wait_in_vain_again_is_evaluated_over_
             raise Postponed("others have waited long enough")
         whole(*given)   # type: ignore[arg-type]
 
-    with own_process() as tasks:
+    with own_process(1) as tasks:
         executor = Executor(tasks, force_strategy="incremental")
         monkeypatch.setattr(kept, "_advance", advance)
         due = Due("q", compiled(QUERIES["star"], "q"), (2_000,), -1, {S: content}, {})

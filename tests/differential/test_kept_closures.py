@@ -80,7 +80,7 @@ def test_what_is_kept_of_closures(name: str, using: str, monkeypatch: pytest.Mon
     assert keeping.keeps_closures and not (own["each T"].with_goal or own["each T"]).keeps_closures, "one has intervals, the other has none"
     contents = {source.stream: StreamContent() for source in own["each T"].statement.streams}
     since, position = chance.choice((-1, 20)), 1
-    with own_process() as process, own_process(1) as plain:
+    with own_process(1) as process, own_process(1) as plain:
         ways = {"incremental": Executor(process, force_strategy="incremental"), "recompute": Executor(plain, force_strategy="recompute"),
                 "each T": Executor(plain, force_strategy="recompute")}
         for step in range(9):
@@ -112,7 +112,7 @@ def test_what_begins_in_a_program_that_is_kept(seed: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(kept, "MOST_SEGMENTS", 2)
     chance, content, position = random.Random(f"program {seed}"), StreamContent(), 1
     made = compile_statement(parse_program(PROGRAM, "text/x-rif-ps"), Catalog({S: "event"}), "q")
-    with own_process() as one, own_process() as other:
+    with own_process(1) as one, own_process() as other:
         keeping, plain = Executor(one, force_strategy="incremental"), Executor(other, force_strategy="recompute")
         found = dict[str, list[object]](kept=[], plain=[])
         for step in range(20):

@@ -85,7 +85,7 @@ def test_panes_give_what_windows_hold(name: str, seed: int, monkeypatch: pytest.
 
     monkeypatch.setattr(resident, "fill", fill)
     monkeypatch.setattr(panes, "changed_rows", interrupted)
-    with own_process() as keeping, own_process() as plain:
+    with own_process(1) as keeping, own_process() as plain:
         ways = {"incremental": Executor(keeping, force_strategy="incremental"),
                 "recompute": Executor(plain, force_strategy="recompute", forgets=False)}
         queries = {strategy: [compiled(QUERIES[one], one) for one in dict.fromkeys((name, "count"))] for strategy in ways}
@@ -119,7 +119,7 @@ def test_panes_give_what_windows_hold(name: str, seed: int, monkeypatch: pytest.
 def test_panes_are_filled_once() -> None:
     """What an evaluation adds to panes are those that are over since the one before it."""
     content, subject = StreamContent(), 0
-    with own_process() as tasks:
+    with own_process(1) as tasks:
         executor = Executor(tasks, force_strategy="incremental")
         query = compiled(QUERIES["by group"], "q")
         for step in range(1, 16):

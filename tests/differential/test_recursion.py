@@ -41,7 +41,7 @@ def generated(counts: dict[str, int]) -> list[Scenario]:
         @given(st.randoms(use_true_random=False), st.sampled_from(("recompute", "incremental")), st.sampled_from((1, 3)), st.booleans())
         def agree(random: Random, strategy: str, batches: int, resumed: bool) -> None:
             scenario = MAKE[kind](random)
-            with own_process() as tasks:
+            with own_process(1) as tasks:
                 pumped = sparks.pumped(scenario.records(), parse, strategy=strategy, batches=batches, resumed=resumed, tasks=tasks)
             compare(scenario, right(scenario), sparks.answers(pumped, scenario.streams_of_results), strategy)
             found.append(scenario)
