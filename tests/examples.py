@@ -1,10 +1,19 @@
 """How many random examples a test tries that takes long over each."""
 
 import os
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 
 def examples(short: int, long: int) -> settings:
     """So many in `make test` and in `make test-long`."""
     return settings(max_examples=long if os.environ.get("THALWEG_HYPOTHESIS") == "long" else short)
+
+
+def every_other(names: Iterable[str], others: Sequence[Any]) -> list[Any]:
+    """Each name with each of the others, as parameters: in `make test` with one of them, which it is goes round."""
+    return [pytest.param(name, others[(number + more) % len(others)], marks=[pytest.mark.long] * (more > 0))
+            for number, name in enumerate(names) for more in range(len(others))]

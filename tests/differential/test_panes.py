@@ -20,6 +20,7 @@ from engine.timeline import MIN
 from engine.worker import database, panes, resident
 from tests.differential.test_kept import R, S, E, compiled, rows
 from tests.encoded import encode
+from tests.examples import every_other
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s]"
@@ -58,8 +59,7 @@ def events(chance: random.Random, begin: int, position: int, known: list[str], a
         yield chance.choice((S, S, R)), Event(position + number, S, time, None, triples[:chance.choice((1, 2, 2, 2))], 0)
 
 
-@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.long), 3])
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(("name", "seed"), [*every_other(QUERIES, range(3)), *((name, 3) for name in QUERIES)])
 def test_panes_give_what_windows_hold(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resident, "_FEW", 40)
     monkeypatch.setattr(resident, "_MANY", 30 if seed == 1 else 0)
