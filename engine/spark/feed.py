@@ -81,6 +81,8 @@ class Feed:
         return source.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint)).start()
 
     def _batch(self, frame: DataFrame, number: int) -> None:
+        if self._stopping.is_set():     # begun before Spark knew; nothing is lost, since the checkpoint is not used again
+            return
         try:
             self._woken.clear()
             self._on_batch(frame.toArrow)
