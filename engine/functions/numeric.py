@@ -33,7 +33,9 @@ def parse_integer(lexical: str) -> int | None:
 
 def parse_decimal(lexical: str) -> Decimal | None:
     """The value of a lexical form of xsd:decimal, None where it is none."""
-    return Decimal(lexical) if _DECIMAL.fullmatch(lexical) and len(lexical) <= LONGEST_NUMERAL else None
+    if not _DECIMAL.fullmatch(lexical) or len(lexical) > LONGEST_NUMERAL:
+        return None
+    return Decimal(lexical) or Decimal(0)   # there is one zero, without a sign
 
 
 def parse_double(lexical: str) -> float | None:

@@ -79,6 +79,7 @@ def plain(token: str) -> tuple[str, str]:
     return parsed.lexical, parsed.lang
 
 
+_SPACES = " \t\n\r"
 _TO_SPACES = str.maketrans("\t\n\r", "   ")
 _BINARY = ("hexBinary", "base64Binary")
 
@@ -109,7 +110,9 @@ def _to_plain(token: str) -> str:
 def _to_derived(name: str, token: str) -> str:
     """A string type: white space is first treated as the type says."""
     found = split(written(token)).lexical
-    found = found.translate(_TO_SPACES) if name == "normalizedString" else " ".join(found.split())
+    found = found.translate(_TO_SPACES)
+    if name != "normalizedString":
+        found = " ".join(filter(None, found.split(" ")))
     if not is_a(string(found), name):
         raise ExpressionError(f"not a lexical form of xs:{name}")
     return literal(found, XSD + name)
@@ -137,7 +140,7 @@ def _spelled(name: str, octets: bytes) -> str:
 
 
 def _to_binary(name: str, token: str) -> str:
-    octets = _read(text(token).strip(), name) if is_a(token, "string") else _octets(token)
+    octets = _read(text(token).strip(_SPACES), name) if is_a(token, "string") else _octets(token)
     if octets is None:
         raise ExpressionError(f"not a lexical form of xs:{name}")
     return literal(_spelled(name, octets), XSD + name)
@@ -146,7 +149,7 @@ def _to_binary(name: str, token: str) -> str:
 def _to_uri(token: str) -> str:
     if not is_a(token, "string") and not is_a(token, "anyURI"):
         raise ExpressionError("cannot be cast to xs:anyURI")
-    return literal(split(token).lexical.strip(), DATATYPES["anyURI"])
+    return literal(split(token).lexical.strip(_SPACES), DATATYPES["anyURI"])
 
 
 def _to_stamp(token: str) -> str:

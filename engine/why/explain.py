@@ -6,12 +6,10 @@ window at T or in a static graph. What is not there (MINUS, NOT EXISTS, OPTIONAL
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from engine.functions.context import row_key
 from engine.functions.expressions import Context
 from engine.ir.expressions import exists_in
 from engine.ir.patterns import Extend, Filter, Group, LeftJoin, Minus, Pattern, Slice, TriplePattern, children
@@ -25,7 +23,7 @@ from engine.reference.algebra import bind
 from engine.reference.content import History
 from engine.reference.dataset import Graph
 from engine.reference.solutions import Row
-from engine.reference.sparql import concise_bounded_description, instances
+from engine.reference.sparql import concise_bounded_description
 from engine.why.dataset import World, lean, stated, static
 from engine.why.matches import Chosen, Gathered, Name, Needs, Support, Trace, Tracer
 from engine.why.staged import Staged
@@ -116,7 +114,7 @@ def _search(case: Case, rules: Sequence[Rule], used: Sequence[RuleSet], division
     world = World(case.statement, case.tick, history, case.graphs, rules, stated(division.plain),
                   case.makers, context, budget, held)
     finder = _Finder(world, Tracer(world.dataset, context, budget), members)
-    traces = _traces(case.statement, finder.tracer, world.shown, row, context)
+    traces = _traces(case.statement, finder.tracer, world.shown, row)
     return Explanation(*taken(finder.proofs(traces), most, budget))
 
 
@@ -166,8 +164,7 @@ class _Finder:
 
 # --- the forms of queries
 
-def _traces(statement: Statement, tracer: Tracer, shown: Mapping[Name, Graph], row: Row,
-            context: Context) -> Iterator[Trace]:
+def _traces(statement: Statement, tracer: Tracer, shown: Mapping[Name, Graph], row: Row) -> Iterator[Trace]:
     """The matches by which a query's result has a row."""
     query = statement.query
     match query:
@@ -176,25 +173,22 @@ def _traces(statement: Statement, tracer: Tracer, shown: Mapping[Name, Graph], r
         case Ask(pattern=pattern):
             return tracer.traces(pattern)
         case Construct(template=template, pattern=pattern):
-            return _constructed(template, pattern, tracer, (row["s"], row["p"], row["o"]), context)
+            return _constructed(template, pattern, tracer, (row["s"], row["p"], row["o"]))
         case Describe():
             return _described(query, tracer, shown, (row["s"], row["p"], row["o"]))
     raise UnexplainedError("What a rule program gives is not explained.")
 
 
-def _constructed(template: Sequence[TriplePattern], pattern: Pattern, tracer: Tracer, wanted: Triple, context: Context) -> Iterator[Trace]:
-    """The solutions whose instance of the template has the triple."""
+def _constructed(template: Sequence[TriplePattern], pattern: Pattern, tracer: Tracer, wanted: Triple) -> Iterator[Trace]:
+    """The solutions whose instance of the template has the triple. A blank node of the template is taken for that of any solution that
+    gives the other terms: its name is the evaluator's own."""
     for triple in template:
         bound = bind(triple.terms, wanted, {})
-        if bound is None:
+        if bound is None or any(name.startswith("_:") and not token.startswith("_:") for name, token in bound.items()):
             continue
-        counts: Counter[str] = Counter()
-        for trace in tracer.traces(pattern, None, {name: token for name, token in bound.items() if not name.startswith("_:")}):
-            counts[row_key(trace.row)] += 1
-            # The nth of equal solutions has blank nodes of its own.
-            equal = [trace.row] * counts[row_key(trace.row)]
-            if wanted in list(instances([triple], equal, context))[-1:]:
-                yield trace
+        own = {name: token for name, token in bound.items() if not name.startswith("_:")}
+        yield from (trace for trace in tracer.traces(pattern, None, own)
+                    if all(trace.row.get(name) == token for name, token in own.items()))
 
 
 def _described(query: Describe, tracer: Tracer, shown: Mapping[Name, Graph],

@@ -128,6 +128,14 @@ def served(tmp_path: Path) -> Iterator[str]:
             yield url
 
 
+def test_a_triple_with_a_blank_node_of_the_template(folder: Path) -> None:
+    """Whose name is not that of the evaluation that looks for proofs."""
+    Path("b.rq").write_text(MADE.replace("?s :hot ?t", "?s :hot _:h . _:h :is ?t"))
+    for row, shown in ((0, 'a> <http://ex.org/temp> "5"'), (1, 'a> <http://ex.org/temp> "5"')):
+        assert main(["why", "b.rq", "--stream", "http://ex.org/temps=s.tsv", "--at", "2000", "--row", str(row)]) == 0
+        assert proved("b.rq", "--stream", "http://ex.org/temps=s.tsv", "--at", "2000", "--row", str(row))[1].count(shown) == 1
+
+
 def test_a_server_is_asked(served: str, capsys: pytest.CaptureFixture[str]) -> None:
     read: Callable[[], Any] = lambda: capsys.readouterr()
     assert main(["why", "--url", served, "--name", "q"]) == 0
