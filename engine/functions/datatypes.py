@@ -129,7 +129,7 @@ def _plain(lexical: str) -> Value:
     return Value(Kind.LANG, (text, tag.lower()), RDF_LANG_STRING) if tag else Value(Kind.STRING, text, "string")
 
 
-_SPACES = " \t\n\r"
+SPACES = " \t\n\r"
 _DERIVED_STRINGS = frozenset(XSD + name for name in ("normalizedString", "token", "language", "Name", "NCName", "NMTOKEN"))
 _PLAIN_LEAST, _PLAIN_MOST = 1e-6, 1e6
 
@@ -140,9 +140,9 @@ def cast(datatype: str, token: str) -> str:
         return to_string(token)
     value = decode(token)
     if value.kind is Kind.STRING:
-        return _from_text(datatype, value.value.strip(_SPACES))
+        return _from_text(datatype, value.value.strip(SPACES))
     if value.kind is Kind.OTHER and value.value[1] in _DERIVED_STRINGS:
-        return _from_text(datatype, value.value[0].strip(_SPACES))
+        return _from_text(datatype, value.value[0].strip(SPACES))
     kind = READERS[datatype][0]
     if Kind.INTEGER <= kind <= Kind.DOUBLE:
         return _to_number(datatype, kind, value)

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from engine.functions import datatypes
 from engine.functions.context import ExpressionError
-from engine.functions.datatypes import cast, to_string
+from engine.functions.datatypes import SPACES, cast, to_string
 from engine.functions.terms import READERS, Kind, decode, literal, split, string
 from engine.ir import lists
 from engine.ir.builtins import DATATYPES, STRINGS
@@ -79,7 +79,6 @@ def plain(token: str) -> tuple[str, str]:
     return parsed.lexical, parsed.lang
 
 
-_SPACES = " \t\n\r"
 _TO_SPACES = str.maketrans("\t\n\r", "   ")
 _BINARY = ("hexBinary", "base64Binary")
 
@@ -140,7 +139,7 @@ def _spelled(name: str, octets: bytes) -> str:
 
 
 def _to_binary(name: str, token: str) -> str:
-    octets = _read(text(token).strip(_SPACES), name) if is_a(token, "string") else _octets(token)
+    octets = _read(text(token).strip(SPACES), name) if is_a(token, "string") else _octets(token)
     if octets is None:
         raise ExpressionError(f"not a lexical form of xs:{name}")
     return literal(_spelled(name, octets), XSD + name)
@@ -149,7 +148,7 @@ def _to_binary(name: str, token: str) -> str:
 def _to_uri(token: str) -> str:
     if not is_a(token, "string") and not is_a(token, "anyURI"):
         raise ExpressionError("cannot be cast to xs:anyURI")
-    return literal(split(token).lexical.strip(_SPACES), DATATYPES["anyURI"])
+    return literal(split(token).lexical.strip(SPACES), DATATYPES["anyURI"])
 
 
 def _to_stamp(token: str) -> str:

@@ -103,7 +103,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
     monkeypatch.setattr(kept, "_BATCHES", chance.choice((4, 1_024)))
     monkeypatch.setattr(kept, "_MANY", chance.choice((0, 10_000)))
     contents = {S: StreamContent(), R: StreamContent()}
-    with own_process(1) as keeping, own_process() as sharing, own_process() as plain:
+    with own_process(1) as keeping, own_process(1) as sharing, own_process(1) as plain:
         ways = {"incremental": Executor(keeping, force_strategy="incremental"),
                 "shared": Executor(sharing, force_strategy="incremental"),
                 "recompute": Executor(plain, force_strategy="recompute", forgets=False)}

@@ -112,7 +112,7 @@ def test_what_begins_in_a_program_that_is_kept(seed: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(kept, "MOST_SEGMENTS", 2)
     chance, content, position = random.Random(f"program {seed}"), StreamContent(), 1
     made = compile_statement(parse_program(PROGRAM, "text/x-rif-ps"), Catalog({S: "event"}), "q")
-    with own_process(1) as one, own_process() as other:
+    with own_process(1) as one, own_process(1) as other:
         keeping, plain = Executor(one, force_strategy="incremental"), Executor(other, force_strategy="recompute")
         found = dict[str, list[object]](kept=[], plain=[])
         for step in range(20):

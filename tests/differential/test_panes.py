@@ -85,7 +85,7 @@ def test_panes_give_what_windows_hold(name: str, seed: int, monkeypatch: pytest.
 
     monkeypatch.setattr(resident, "fill", fill)
     monkeypatch.setattr(panes, "changed_rows", interrupted)
-    with own_process(1) as keeping, own_process() as plain:
+    with own_process(1) as keeping, own_process(1) as plain:
         ways = {"incremental": Executor(keeping, force_strategy="incremental"),
                 "recompute": Executor(plain, force_strategy="recompute", forgets=False)}
         queries = {strategy: [compiled(QUERIES[one], one) for one in dict.fromkeys((name, "count"))] for strategy in ways}

@@ -100,7 +100,7 @@ def test_queries_of_one_shape_are_as_each_by_itself(name: str, hard: bool) -> No
     catalog = Catalog({S: "event"}, graphs)
     texts = {f"q{k}": SHAPES[name].format(k=k, range=2 * (1 + k % 3)) for k in range(COUNT)}
     content, position, grouped = StreamContent(), 1, 0
-    with own_process(1) as together, own_process() as alone:
+    with own_process(1) as together, own_process(1) as alone:
         ways = {"grouped": Executor(together), "alone": Executor(alone, force_strategy="recompute", forgets=False)}
         own = {way: {query: compile_statement(parse(f"PREFIX : <{E}> PREFIX xsd: <{XSD}> REGISTER QUERY {query} AS {text}"), catalog, query)
                      for query, text in texts.items()} for way in ways}
@@ -130,7 +130,7 @@ def test_groups_of_one_shape_have_constants_of_their_own(most: int, monkeypatch:
     texts = {f"q{same}-{k}": text.format(same=same, k=k, range=4) for same in (1, 3) for k in range(4)}
     content, catalog = StreamContent(), Catalog({S: "event"}, {})
     content.append(facts_of(encode([one for seed in range(4) for one in events(random.Random(seed), 0, 1 + 20 * seed, False)])))
-    with own_process(1) as together, own_process() as alone:
+    with own_process(1) as together, own_process(1) as alone:
         ways = {"grouped": Executor(together), "alone": Executor(alone, force_strategy="recompute", forgets=False)}
         own = {way: {query: compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY {query} AS {body}"), catalog, query)
                      for query, body in texts.items()} for way in ways}
@@ -151,7 +151,7 @@ def test_what_several_shapes_see_of_a_relation_is_found_once(rows: int, monkeypa
     texts = {f"{name.replace(' ', '-')}{k}": SHAPES[name].format(k=k, range=2 * (1 + k % 3))
              for name in ("filter", "text", "bind", "order", "construct", "limit", "extremes") for k in range(3)}
     views: set[str] = set()
-    with own_process(1) as together, own_process() as alone:
+    with own_process(1) as together, own_process(1) as alone:
         run = together.run
 
         def noting(given: Sequence[Task], *more: Any) -> list[Any]:
