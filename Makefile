@@ -1,6 +1,7 @@
 # Plain POSIX make. Each step leaves a stamp in $(VENV), so a second call goes straight to its work.
 #   make run        install what is needed, fetch the Spark packages once, serve http://127.0.0.1:8175 with the demo
-#   make test       the whole suite          make test-long   with the tests that take minutes
+#   make test       the suite                make test-soak   random programs, queries and streams; kills; load
+#   make test-long  all of both, with the tests that take minutes
 #   make lint       flake8 and mypy          make bench       the benchmark table
 #   make clean      remove the environment and caches (the data folder .thalweg/ stays)
 # Settings: PYTHON=python3.12 (else the first fitting one is used), ARGS='--port 9000' for run, TESTS='-k windows' for test.
@@ -11,6 +12,10 @@ BIN = $(VENV)/bin
 PYTHON =
 ARGS =
 TESTS =
+# What small statements of DuckDB free is used again by the next: Spark's workers have the same (engine/spark/settings.py).
+QUICK = GLIBC_TUNABLES=$${GLIBC_TUNABLES:-glibc.malloc.tcache_count=2000}
+PYTEST = $(QUICK) $(BIN)/python -m pytest -q
+BESIDE = -n 2 --dist loadfile --no-loadscope-reorder
 PIP = $(BIN)/python -m pip --disable-pip-version-check --no-input
 
 all: install
@@ -22,10 +27,13 @@ run: $(VENV)/.spark
 	@exec $(BIN)/thalweg serve --demo $(ARGS)
 
 test: $(VENV)/.dev $(VENV)/.spark
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
+	@$(PYTEST) $(BESIDE) $(TESTS)
+
+test-soak: $(VENV)/.dev $(VENV)/.spark
+	@$(PYTEST) $(BESIDE) -m "soak and not long" $(TESTS)
 
 test-long: $(VENV)/.dev $(VENV)/.spark
-	@THALWEG_HYPOTHESIS=long $(BIN)/python -m pytest -q -m "long or not long" $(TESTS)
+	@THALWEG_HYPOTHESIS=long $(PYTEST) -m "long or not long" $(TESTS)
 
 lint: $(VENV)/.dev
 	@echo "==> flake8"
@@ -34,7 +42,7 @@ lint: $(VENV)/.dev
 	@$(BIN)/python -m mypy
 
 bench: $(VENV)/.dev $(VENV)/.spark
-	@$(BIN)/python -m tests.bench $(ARGS)
+	@$(QUICK) $(BIN)/python -m tests.bench $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist thalweg.egg-info .pytest_cache .mypy_cache .hypothesis .coverage htmlcov

@@ -9,11 +9,11 @@ from hypothesis import settings
 
 
 def examples(short: int, long: int) -> settings:
-    """So many in `make test` and in `make test-long`."""
+    """So many in `make test` or `make test-soak`, and in `make test-long`."""
     return settings(max_examples=long if os.environ.get("THALWEG_HYPOTHESIS") == "long" else short)
 
 
 def every_other(names: Iterable[str], others: Sequence[Any]) -> list[Any]:
-    """Each name with each of the others, as parameters: in `make test` with one of them, which it is goes round."""
+    """Each name with each of the others, as parameters: in `make test-long` with all, else with one of them, which it is goes round."""
     return [pytest.param(name, others[(number + more) % len(others)], marks=[pytest.mark.long] * (more > 0))
             for number, name in enumerate(names) for more in range(len(others))]

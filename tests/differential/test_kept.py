@@ -92,6 +92,7 @@ def rows(answer: Answer) -> object:
     return Counter(found)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("name", "seed"), every_other(QUERIES, range(8)))
 def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resident, "_FEW", 5)

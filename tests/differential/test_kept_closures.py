@@ -67,6 +67,7 @@ def compiled(text: str) -> Compiled:
     return compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q AS {text}"), catalog, "q")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("name", "using"), every_other(QUERIES, USING))
 def test_what_is_kept_of_closures(name: str, using: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST_SEGMENTS", 4)
@@ -106,6 +107,7 @@ PROGRAM = f"""Document( Import(<{S}> <https://w3id.org/rsp/vocals#RDFStream>) Wi
     Forall ?x ?a ( ?x[<{E}v> -> ?a] :- And( ?x[<{E}p> -> ?a] ?x[<{E}next> -> ?x] ) ) ) )"""
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
 def test_what_begins_in_a_program_that_is_kept(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every prolongation is reported, whatever is merged, and however evaluations come together."""

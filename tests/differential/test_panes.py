@@ -59,6 +59,7 @@ def events(chance: random.Random, begin: int, position: int, known: list[str], a
         yield chance.choice((S, S, R)), Event(position + number, S, time, None, triples[:chance.choice((1, 2, 2, 2))], 0)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("name", "seed"), [*every_other(QUERIES, range(3)), *((name, 3) for name in QUERIES)])
 def test_panes_give_what_windows_hold(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resident, "_FEW", 40)

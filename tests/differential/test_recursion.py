@@ -1,7 +1,7 @@
 """Recursive rules over windows: facts expire, come again, and are derived in several ways, and every treatment gives at each T what the
 reference evaluator finds when it begins anew.
 
-`make test` takes two dozen random scenarios, `make test-long` some hundreds. Each goes through the plan of the executor `local` run in
+`make test-soak` takes two dozen random scenarios, `make test-long` some hundreds. Each goes through the plan of the executor `local` run in
 this process, by both strategies and cut into batches, which is quick enough for Hypothesis to shrink a failure; then all of them run on
 Spark, together in one log for each treatment.
 """
@@ -74,6 +74,7 @@ def on_spark(scenarios: Sequence[Scenario]) -> None:
             compare(scenario, logged, found[scenario.name], treatment.name)
 
 
+@pytest.mark.soak
 @pytest.mark.spark
 def test_recursion_under_windows() -> None:
     scenarios = generated(FEW)

@@ -94,6 +94,7 @@ def shown(answer: Answer) -> object:
     return answer.table.schema.types, Counter(tuple(row.values()) for row in answer.table.to_pylist())
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("name", "hard"), every_other(SHAPES, [False, True]))
 def test_queries_of_one_shape_are_as_each_by_itself(name: str, hard: bool) -> None:
     chance, graphs = random.Random(f"{name} {hard}"), {G: graph_table([(f"<{E}n{n}>", f"<{E}kind>", f'"{n % 2}"') for n in range(4)])}

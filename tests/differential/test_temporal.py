@@ -16,6 +16,8 @@ from engine.plan import intervals as plan
 from tests.differential.temporal import Scenario, scenarios
 from tests.interval_runs import assert_like_the_oracle, planned
 
+pytestmark = pytest.mark.soak
+
 # 200 programs in all, and 5,000 at length. A smaller program that fails is not looked for at length: each costs a second.
 NORMAL = settings(max_examples=100)
 LONG = settings(max_examples=2_500, derandomize=False, phases=[Phase.explicit, Phase.reuse, Phase.generate])

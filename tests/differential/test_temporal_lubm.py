@@ -11,6 +11,8 @@ from engine.timeline import Interval
 from tests.bench.timed import measure
 from tests.temporal_lubm import PROGRAMS, collected, facts, heads, program, slices, state
 
+pytestmark = pytest.mark.soak
+
 Held = dict[tuple[str, ...], list[Interval]]
 
 

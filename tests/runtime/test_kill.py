@@ -18,6 +18,8 @@ import pytest
 
 from engine.runtime.results import ResultLog
 
+pytestmark = pytest.mark.soak
+
 EVENTS = 2_000
 QUERIES = ("REGISTER QUERY joined AS SELECT ?s ?a ?b FROM STREAM <http://ex.org/s> [RANGE 4s STEP 1s] "
            "WHERE { ?s <http://ex.org/a> ?a ; <http://ex.org/b> ?b }",

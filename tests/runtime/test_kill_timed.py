@@ -19,6 +19,8 @@ from engine.runtime.results import ResultLog
 from tests.runtime.test_kill import Host, bag
 from tests.waiting import DEADLINE_S
 
+pytestmark = pytest.mark.soak
+
 PREFIX = "PREFIX ex: <http://ex.org/>\n"
 MIXED = (PREFIX + "REGISTER QUERY mixed AS SELECT ?x ?class FROM STREAM ex:s [RANGE 1s STEP 500ms] USING RULES near, slow, places "
          "WHERE { ?x a ?class }")

@@ -13,6 +13,8 @@ import pytest
 from tests.live import ServerProcess
 from tests.unit.runtime.test_rules import alarm
 
+pytestmark = pytest.mark.soak
+
 CLIENTS, ROUNDS, BEGIN_MS = 8, 4, 1_767_225_600_000
 QUERY, FEED = "application/sparql-query", "text/event-stream"
 TEXT = """REGISTER QUERY {} AS SELECT ?s ?o FROM STREAM <http://ex.org/{}> [RANGE {}s STEP 1s] WHERE {{ ?s <http://ex.org/p> ?o }}"""

@@ -29,7 +29,7 @@ from tests.waiting import wait_until
 from tests.server.follower import Follower
 from tests.server.pusher import Pusher, Unanswered
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
 EVENTS = 2_000
 PER_PUSH = 8

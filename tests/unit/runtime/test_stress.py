@@ -18,6 +18,8 @@ from tests.unit.runtime.test_derived import HOT, READER
 from tests.unit.runtime.test_engine import EVENTS, NOW, P, S, TEXT, item
 from tests.unit.runtime.test_rules import RIF, alarm
 
+pytestmark = pytest.mark.soak
+
 ALARMED = TEXT.replace("QUERY q", "QUERY alarmed").replace("WHERE", "USING RULES alarms WHERE")
 ASKED = "SELECT ?o FROM STREAM <http://ex.org/{}> [RANGE 2s STEP 1s] WHERE {{ ?s <http://ex.org/p> ?o }}"
 ROUNDS, THREADS, PUSHES = 12, 8, 60
