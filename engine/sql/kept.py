@@ -7,6 +7,8 @@ of its hashes, which are found without comparing terms. A table that is written 
 of the property, so that a scan for one property skips the blocks without it.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,11 +48,13 @@ class Meeting:
 @dataclass(frozen=True, slots=True)
 class Delta:
     """What some new facts add: the rows that `joined` gives over its `parts`, temporary tables (name -> text) that are made before, in this
-    order; none where one of them is empty, or where one of the `meetings` does not hold."""
+    order; none where one of them is empty, or where one of the `meetings` does not hold. `alone` serves where what is new in a window, by
+    number, is about subjects that had no facts before."""
 
     parts: Mapping[str, str]
     joined: str
     meetings: tuple[Meeting, ...]
+    alone: tuple[int, Delta] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +243,9 @@ class KeptWriter:
 
     # --- what is new
 
-    def _delta(self, first: int) -> Delta:
-        """Group number `first` with a new fact, those before it without one, those after it with or without: no solution comes twice."""
+    def _delta(self, first: int, alone: bool = False) -> Delta:
+        """Group number `first` with a new fact, those before it without one, those after it with or without: no solution comes twice.
+        `alone`: nothing older is about the subjects of new facts of the group."""
         parts, filters = dict[str, str](), list(self._source.filters)
         relations: dict[int, str] = {}
         order = self._order(first)
@@ -255,7 +260,7 @@ class KeptWriter:
                     numbers = f"SELECT number FROM {name}_rows WHERE of_table ="
                     parts[f"{name}_rows"] = self._row_numbers(scans, near)
                     rows = self._rows(source, lambda table: f"rowid IN ({numbers} {DUCKDB.quote(table)})")
-            elif len(scans) == 1:
+            elif len(scans) == 1 or alone:
                 rows = self._rows(source, new=True)
             else:
                 news = self._looked_up(scans, "hs", lambda leaf: f"part > $seen{leaf.index}" if isinstance(leaf, WindowSource) else None)
@@ -280,8 +285,10 @@ class KeptWriter:
             relations[group] = name
         if len(scans) > 1:      # one statement less; of a scan alone DuckDB would not know how few rows it has
             relations[group] = f"({parts.pop(name)})"
+        window = self._source.scans[self._groups[first][0]].source
         return Delta(parts, self._kept([(relations[group], self._groups[group]) for group in sorted(relations)], filters),
-                     tuple(self._meetings(first)))
+                     tuple(self._meetings(first)), (window.index, self._delta(first, alone=True)) if isinstance(window, WindowSource)
+                     and len(self._groups[first]) > 1 and not alone else None)
 
     def _meetings(self, first: int) -> Iterator[Meeting]:
         """What new facts of a group have in common with those of others. Where a group has several scans, the new fact may be one of any:

@@ -247,7 +247,7 @@ def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept) 
             found = connection.sql(kept.all_text(closing, _SEGMENTS)).to_arrow_table()
         write_table(found, kept.out.path)
         if kept.whole:
-            with registered(connection, _SEGMENTS, found):
+            with registered(connection, _SEGMENTS, found, {}):
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS SELECT * FROM {_SEGMENTS}")
             state.begin(connection, closing.state)
         else:
@@ -291,7 +291,7 @@ def _reading(connection: duckdb.DuckDBPyConnection, segments: Sequence[Segment])
     """Within it, the relation `_SEGMENTS` has what some segments hold."""
     if not segments:
         return nullcontext()
-    return registered(connection, _SEGMENTS, pa.concat_tables([read_segment(segment.path) for segment in segments]))
+    return registered(connection, _SEGMENTS, pa.concat_tables([read_segment(segment.path) for segment in segments]), {})
 
 
 def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:
@@ -312,5 +312,5 @@ def _find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: 
     if hashes is None:
         read = connection.sql(f"SELECT hash(s) AS s, hash(o) AS o FROM {closing.new}").to_arrow_table()
         hashes = {end: read[end].to_numpy() for end in "so"}
-    with registered(connection, _FOUND, state.ends.rows_at((pair[1], hashes[pair[0]]) for pair in ends)):
+    with registered(connection, _FOUND, state.ends.rows_at((pair[1], hashes[pair[0]]) for pair in ends), {}):
         replace(connection, "TABLE", closing.beside, f"SELECT {listed} FROM {_FOUND}")

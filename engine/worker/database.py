@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ _ROOTS: dict[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection] = {}    # of 
 _KEPT: dict[duckdb.DuckDBPyConnection, dict[str, dict[str, Any]]] = {}
 
 
-def register(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+def register(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | Given) -> None:
     """Let statements read rows by a name. Where an interrupt ended the removal of others of that name, DuckDB 1.5 keeps their view, and
     makes none in its place."""
     from duckdb import CatalogException
@@ -74,14 +75,29 @@ def register(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -
         connection.register(name, rows)
 
 
+@dataclass(slots=True)
+class Given:
+    """What a view reads: other rows of the same schema each time."""
+
+    rows: pa.Table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.rows.__arrow_c_stream__(requested_schema)
+
+
 @contextmanager
-def registered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> Iterator[None]:
-    """Within it, statements read rows by a name."""
-    register(connection, name, rows)
+def registered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, views: dict[str, Given]) -> Iterator[None]:
+    """Within it, statements read rows by a name. The view stays, in the `views` of this connection: to make and drop one takes as long as a
+    small statement."""
+    view, schema = views.get(name), rows.schema
+    if view is None or view.rows.schema != schema:
+        view = views[name] = Given(rows)
+        register(connection, name, view)
+    view.rows = rows
     try:
         yield
     finally:
-        connection.unregister(name)
+        view.rows = schema.empty_table()
 
 
 def parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:

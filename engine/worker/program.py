@@ -8,6 +8,7 @@ of the stream; the state can be taken as Arrow tables and gone on with in anothe
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from engine.plan import intervals as plan
 from engine.plan.analyses import late_boxed, watched
 from engine.sql.steps import PREFIX, Statements
 from engine.timeline import MAX, MIN
-from engine.worker.database import register, registered
+from engine.worker.database import Given, registered
 from engine.worker.events import Events, State
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class ProgramState:
         self.mark = Mark(start=None if program.start_ms is None else _granule(2 * program.start_ms, program.granule))
         self.turns = 0      # how often steps have looked for something new for a relation
         self.events = Events(program) if program.windows else None
+        self.views: dict[str, Given] = {}
         self.use(*statements.shared)
 
     def use(self, statements: Statements, same: Mapping[str, str]) -> None:
@@ -145,7 +147,7 @@ class ProgramState:
                 step.take(stratum)
             return step.end()
         finally:
-            step.close()
+            step.views.close()
             self.turns, self.mark.past = point["turn"], until
 
     def hold(self, facts: Tables, derived: Tables) -> None:
@@ -184,7 +186,7 @@ class ProgramState:
             self.drop()
             self.use(self.whole, {})
         for name, table in snapshot.relations.items():
-            with registered(self.connection, f"{self.tables[name]}_given", table):
+            with registered(self.connection, f"{self.tables[name]}_given", table, self.views):
                 self.run(("load", name), partial(self.statements.load, self.relations[name]), {})
             self.measure(name)
         self.mark = Mark(snapshot.past, snapshot.start, list(snapshot.waiting), list(snapshot.beside))
@@ -198,6 +200,8 @@ class ProgramState:
     def drop(self) -> None:
         if names := [name for table in self.tables.values() for name in (table, f"{table}_round")]:
             self.connection.execute(";\n".join(f"DROP TABLE IF EXISTS {name}" for name in names))
+        while self.views:
+            self.connection.unregister(self.views.popitem()[0])
 
     def run(self, key: object, make: Callable[[], Tree], point: Mapping[str, int]) -> list[tuple[int, ...]]:
         """The rows of a statement, which is written and parsed once."""
@@ -253,12 +257,9 @@ class _Step:
         self.point = point
         self.touched: dict[str, int] = {}
         self.rounds: set[str] = set()   # relations with rows of the last round
+        self.views = ExitStack()
         for name, table in given.items():
-            register(state.connection, f"{state.tables[name]}_given", table)
-
-    def close(self) -> None:
-        for name in self.given:
-            self.state.connection.unregister(f"{self.state.tables[name]}_given")
+            self.views.enter_context(registered(state.connection, f"{state.tables[name]}_given", table, state.views))
 
     def take(self, stratum: plan.Stratum) -> None:
         """Take the relations of a stratum on to the end of the step."""

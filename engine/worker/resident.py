@@ -183,19 +183,19 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
         return      # a task that is run again
     given = unpack(step.data)
     hashed, order = (f", {HASHED}", " ORDER BY hp") if "s" in given.schema.names else ("", "")   # of facts, not of constants
-    rows = f"SELECT *, CAST({step.upto} AS BIGINT) AS part{hashed} FROM {_NEW}"
+    rows, part = f"SELECT *, CAST($part AS BIGINT) AS part{hashed} FROM {_NEW}", {"part": step.upto}
     hashes = dict[str, Hashes]()
-    with registered(connection, _NEW, given):
+    with registered(connection, _NEW, given, kept_beside(connection, f"{__name__}.given")):
         if not step.after:
-            changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}{order}")
+            changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}{order}", part)
             known = held[name] = Held(step.token, step.upto, 0, next(_MAKINGS), {})
         else:
             assert known is not None
             insert = f"INSERT INTO {name} {rows}"
             if known.runs:
-                hashes = _hashes(connection, f"{insert} RETURNING {', '.join(known.runs)}")
+                hashes = _hashes(connection, parsed(connection, f"{insert} RETURNING {', '.join(known.runs)}"), part)
             else:
-                changed_rows(connection, insert)
+                changed_rows(connection, parsed(connection, insert), part)
     known.take(step.upto, given.num_rows, hashes)
     if step.from_ms is not None and known.rows > _DEAD * step.rows + _FEW:
         known.rows = changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} WHERE t >= {step.from_ms}{order}")
@@ -204,9 +204,10 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
             known.new.clear()
 
 
-def _hashes(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, Hashes]:
+def _hashes(connection: duckdb.DuckDBPyConnection, statement: str | duckdb.Statement, given: Mapping[str, int] | None = None
+            ) -> dict[str, Hashes]:
     """The columns of hashes that a statement gives, sorted, each hash once."""
-    return {column: np.unique(np.asarray(found, np.uint64)) for column, found in connection.execute(statement).fetchnumpy().items()}
+    return {column: np.unique(np.asarray(found, np.uint64)) for column, found in connection.execute(statement, given).fetchnumpy().items()}
 
 
 def _drop(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: str) -> None:
@@ -333,7 +334,9 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         _know_hashes(connection, name, table, columns)
     given |= {f"near{n}": tables[n].nearest(batch) for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
     known.steps += 1
-    added = [_add(connection, text, delta, given | {"step": known.steps}) for delta in text.deltas
+    deltas = (delta.alone[1] if delta.alone and given[f"near{delta.alone[0]}"] > given[f"seen{delta.alone[0]}"] else delta
+              for delta in text.deltas)
+    added = [_add(connection, text, delta, given | {"step": known.steps}) for delta in deltas
              if all(_may_meet(tables, known.seen, meeting) for meeting in delta.meetings)]
     keys = np.concatenate([NO_HASHES, *(one.key for one in added)])
     known.seen, known.rows = now, known.rows + len(keys)

@@ -272,7 +272,7 @@ def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool
                 yield from ((executor, part) for part in (table.empty, table.added, table.least))
             for written in compiled.kept_texts(sampled, typed):
                 yield from ((executor, part) for part in (written.whole, *written.once, *written.again))
-                for delta in written.deltas:
+                for delta in (each for one in written.deltas for each in (one, one.alone and one.alone[1]) if each):
                     yield from ((executor, part) for part in (*delta.parts.values(), delta.joined))
         answering = compiled.with_goal or compiled
         if answering.keeps_closures and executor == "local":

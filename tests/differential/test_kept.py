@@ -98,7 +98,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
     monkeypatch.setattr(resident, "_FEW", 5)
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)
     monkeypatch.setattr(executor_module, "AT_ONCE_ROWS", 0)
-    chance, nodes = random.Random(f"{name} {seed}"), (5, 30)[seed % 2]
+    chance, nodes = random.Random(f"{name} {seed}"), (5, 30, 300)[seed % 3]
     monkeypatch.setattr(kept, "_MOST_NEW", chance.choice((1, 3)))
     monkeypatch.setattr(kept, "_ASKED", chance.choice((10, 10_000)))
     monkeypatch.setattr(kept, "_BATCHES", chance.choice((4, 1_024)))

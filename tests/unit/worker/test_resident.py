@@ -182,8 +182,8 @@ def test_a_table_that_cannot_be_brought_fails_the_tasks_that_read_it(monkeypatch
     tasks = [Task(f"SELECT count(*) AS n FROM {TABLE}", frozenset(tables), 1), Task("SELECT 1 AS n", frozenset(), 1)]
     for failure, told in ((duckdb.OutOfMemoryException("(2 MiB used)"), LimitExceeded), (duckdb.InterruptException("now"), QueryFailed)):
         with monkeypatch.context() as patched:
-            def fail(connection: duckdb.DuckDBPyConnection, statement: str, failure: Exception = failure) -> None:
-                connection.execute(statement)
+            def fail(connection: duckdb.DuckDBPyConnection, statement: str, given: dict[str, int], failure: Exception = failure) -> None:
+                connection.execute(statement, given)
                 raise failure
             patched.setattr(resident, "changed_rows", fail)
             failed, other = run_bundled(tasks, tables, 1, None, lambda bundles: run_bundles(bundles, worker))
