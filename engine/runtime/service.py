@@ -1,6 +1,5 @@
-"""The engine as the server sees it. Every method may be called from any thread: commands are
-answered when their record is on disk (commands.py), reads see the end of the log and the pump's
-last snapshot (view.py)."""
+"""The engine as the server sees it. Every method may be called from any thread: commands are answered when their record is on
+disk (commands.py), reads see the end of the log and the pump's last snapshot (view.py)."""
 
 import math
 import time

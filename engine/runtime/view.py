@@ -125,8 +125,7 @@ class Meters:
 
 @dataclass(frozen=True, slots=True)
 class Seen(Reader):
-    """A query at the pump after a batch, as LiveQuery has it. `beside`: it is being evaluated
-    beside the pump."""
+    """A query at the pump after a batch, as LiveQuery has it. `beside`: it is being evaluated beside the pump."""
 
     definition: Definition
     statement: Statement
@@ -169,8 +168,7 @@ class Snapshot:
 def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
     """The pump as it is; called by its owner between batches."""
     queries = {name: Seen(query.definition, query.statement, query.timetable, query.compiled, query.state, query.error, query.seq,
-                          query.reached, query.next_tick, pump.is_beside(query),
-                          query.program, query.behind)
+                          query.reached, query.next_tick, pump.is_beside(query), query.program, query.behind)
                for name, query in pump.queries.items()}
     kept, executor = pump.kept, pump.executor
     return Snapshot(pump.position, FixedQueries(queries), {stream: replace(state) for stream, state in kept.states.items()},
