@@ -142,8 +142,7 @@ class Evaluations(Barriers):
 
     def _written(self, query: LiveQuery, answers: Sequence[Answer], ready: Payloads
                  ) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
-        """The results up to the first answer that cannot be written, and why: however the log is
-        cut, those before it are there."""
+        """The results up to the first answer that cannot be written, and why: however the log is cut, those before it are there."""
         before = query.relation, query.relation_changed, query.relation_logged, query.seq, query.program
         try:
             return query.log(answers, self._limits.rows, ready), None

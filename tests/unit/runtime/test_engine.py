@@ -248,6 +248,23 @@ def test_the_rate_of_a_stream_is_of_items(running: Running) -> None:
     engine.push("s", [Item(NOW + n, None, tuple((S, P, f'"{value}"') for value in range(5))) for n in range(20)])
     running.until(lambda: engine.stream("s").state["itemsPerSecond"] == 2.0)
     assert engine.query("q").progress["inputRowsPerSecond"] == 10.0
+    engine.delete_stream("s", force=True)
+    engine.put_stream("s", EVENTS)
+    engine.push("s", [item(NOW + n) for n in range(5)])
+    running.until(lambda: engine.stream("s").state["items"] == 5 and len(engine.tail_part("s").events) == 5)
+    assert engine.stream("s").state["itemsPerSecond"] == 0.5, "what went by that name before is another stream"
+
+
+def test_the_rate_of_a_stream_that_a_query_makes_ends_with_it(running: Running) -> None:
+    engine, text = running.engine, """REGISTER STREAM made AS CONSTRUCT { ?s <http://ex.org/q> ?o }
+        FROM STREAM <http://ex.org/s> [RANGE 1s STEP 1s] WHERE { ?s <http://ex.org/p> ?o }"""
+    engine.put_stream("s", EVENTS)
+    engine.register(text)
+    engine.push("s", [item(NOW), item(NOW + 5_500)])
+    running.until(lambda: engine.stream("made").state["itemsPerSecond"] > 0)
+    engine.delete_query("made")
+    engine.register(text)
+    running.until(lambda: engine.stream("made").state["itemsPerSecond"] == 0)
 
 
 def test_when_the_last_answer_came_is_told_of_the_query_that_gave_it(running: Running) -> None:
