@@ -1,6 +1,5 @@
-"""XSD's datatypes: constructor functions (SPARQL 1.1 section 17.5; XPath F&O section 17.1), ``xsd:integer(...)`` and the like, on
-tokens; and data values of literals, as the rules for datatypes of OWL 2 RL ask for them (OWL 2 Profiles section 4.3, Table 8; XSD 1.1
-part 2).
+"""XSD's datatypes: constructor functions (SPARQL 1.1 section 17.5; XPath F&O section 17.1), ``xsd:integer(...)`` and the like, on tokens;
+and data values of literals, as the rules for datatypes of OWL 2 RL ask for them (OWL 2 Profiles section 4.3, Table 8; XSD 1.1 part 2).
 
 Besides the seven types of SPARQL's table there are constructors of date, time and the durations, and of the types derived from xsd:integer.
 Two literals have one data value where `value` gives one token; a datatype's value space is `in_value_space`. Value spaces are XSD's:

@@ -184,8 +184,7 @@ class Barriers:
             return
         try:
             key = plan_key(query.definition, query.statement, self.store.versions, self.rule_store.stored)
-            query.compiled = self._planned(key) or self._compile(
-                query.statement, query.name, self.store.tables, self.rules)
+            query.compiled = self._planned(key) or self._compile(query.statement, query.name, self.store.tables, self.rules)
         except Exception as error:  # whatever a compiler raises is this query's failure, not the pump's
             query.fail(error)
 

@@ -120,8 +120,7 @@ class Evaluations(Barriers):
                      and (query := queries[answer.query]).shows_answers and query.state == "running"}
         return payloads_together(relations)
 
-    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, ready: Payloads
-             ) -> None:
+    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, ready: Payloads) -> None:
         """Log the answers up to the first failure, which ends the query."""
         if query.state != "running":
             return

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
+from itertools import repeat
 from typing import Any
 
 from engine.execution.compiled import Compiled
@@ -78,6 +79,13 @@ class Engine(UploadCommands):
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with each notice, from engine threads, until the returned function is called."""
         return self._machine.listeners.subscribe(listener)
+
+    def tell_when(self, name: str, at_ms: int) -> Callable[[], object]:
+        """Have it told that a query's progress is past a time, though nothing comes on its arrival streams, until what this gives is
+        called."""
+        view = self._machine.view
+        times = (at_ms + later for later in (1, 1_000, 5_000, 30_000))      # what was told a moment before is not told again
+        return self._machine.timer.ask(view.catalogue.queries.awaited(zip(repeat(self._query(name, view)), times)))
 
     # --- plans
 
