@@ -164,6 +164,17 @@ def test_an_arrival_stream_is_stamped_and_closes_its_windows_by_the_clock(runnin
     assert json.loads(running.results()[-1].payload)["results"]["bindings"] == []
 
 
+def test_an_arrival_stream_has_the_clock_s_time_whatever_is_pushed_along(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", {"iri": "http://ex.org/s"})
+    for pushed, watermark, stamp in ((NOW - 5_000, None, NOW), (NOW + 5_000, NOW - 9_000, NOW + 100), (None, NOW + 3_000, NOW + 200),
+                                     (NOW, None, NOW + 3_000)):
+        last = engine.push("s", [item(pushed)], watermark_ms=watermark).last_id
+        running.until(lambda: any(event.position == int(last or 0) for event in engine.tail_part("s").events))
+        assert engine.tail_part("s").events[-1].t_ms == stamp
+        running.clock.advance(100)
+
+
 def test_report_on_change_answers_at_once_on_an_arrival_stream(running: Running) -> None:
     engine = running.engine
     engine.put_stream("s", {"iri": "http://ex.org/s"})
