@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
+from engine.ir.terms import LETTERS as _BASE, WORD as _WORD
 
 MAX_LENGTH = 65_536
 
@@ -18,9 +19,6 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\\\|\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 MAX_NESTING = 64
 
-_BASE = ("A-Za-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F\u2C00-\u2FEF"
-         "\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF")
-_WORD = f"{_BASE}_0-9\u00B7\u0300-\u036F\u203F-\u2040"
 _NAME = f"{_WORD}-"
 _ESCAPED = r"\\[_~.\-!$&\"'()*+,;=/?#@%]|%[0-9A-Fa-f]{2}"
 LOCAL_NAME = f"(?:[{_BASE}_:0-9]|{_ESCAPED})(?:(?:[{_NAME}.:]|{_ESCAPED})*(?:[{_NAME}:]|{_ESCAPED}))?"

@@ -105,8 +105,7 @@ class Bridge:
                 kind = await self._kind(scope, body)
                 file.seek(0)
                 environ = _environ(scope, file, body.size)
-                pieces, status, sent = await self.pools[kind].run(
-                    lambda: run_wsgi_app(self._app, environ, buffered=True))
+                pieces, status, sent = await self.pools[kind].run(lambda: run_wsgi_app(self._app, environ, buffered=True))
                 return int(status[:3]), as_bytes(sent), [*pieces]
             except asyncio.TimeoutError:
                 raise Problem("bad-request", f"The body did not arrive within {self._limits.upload_seconds:g} s.", status=408,
@@ -157,8 +156,8 @@ def _environ(scope: Scope, body: Any, size: int) -> dict[str, Any]:
         "QUERY_STRING": bytes(scope["query_string"]).decode("latin-1"), "SERVER_NAME": server[0], "SERVER_PORT": str(server[1]),
         "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}", "REMOTE_ADDR": client[0], "REMOTE_PORT": str(client[1]),
         "wsgi.version": (1, 0), "wsgi.url_scheme": scope.get("scheme", "http"), "wsgi.input": body,
-        "wsgi.errors": sys.stderr, "wsgi.multithread": True, "wsgi.multiprocess": False,
-        "wsgi.run_once": False, "wsgi.input_terminated": True, "CONTENT_LENGTH": str(size),
+        "wsgi.errors": sys.stderr, "wsgi.multithread": True, "wsgi.multiprocess": False, "wsgi.run_once": False,
+        "wsgi.input_terminated": True, "CONTENT_LENGTH": str(size),
     }
     for name, value in scope["headers"]:
         key = name.decode("latin-1").upper().replace("-", "_")

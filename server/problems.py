@@ -82,7 +82,7 @@ SLUGS: dict[str, tuple[int, str]] = {
     "quota-errors": (429, "Too many errors"),
     "query-failed": (500, "The query failed"),
     "not-explained": (422, "No proof can be given"),
-    "internal": (500, "Something went wrong inside the server"),
+    "internal": (500, "Something went wrong inside Thalweg"),
     "update-not-supported": (501, "SPARQL Update is not supported"),
     "engine-starting": (503, "The engine is starting"),
     "engine-restarting": (503, "Spark is started again"),

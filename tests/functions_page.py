@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 
+from engine.functions import regexes
 from engine.functions.library import FUNCTIONS
-from engine.ir.terms import XSD
+from engine.functions.regex_matchers import LARGEST_PROGRAM, MOST_STEPS
+from engine.functions.regex_syntax import DEEPEST_NESTING, LONGEST_PATTERN, MOST_REPEATS
+from engine.ir.builtins import BUILTINS
+from engine.ir.terms import RDF, XSD
 from engine.sql.functions.tables import REFUSED, SIMPLE, TABLES, UDF
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "functions.md"
@@ -24,7 +29,18 @@ Spark's tasks). Made from `engine/sql/functions/tables.py`; `python -m tests.fun
 - `NOW()` is the evaluation time T, and `RAND()` is seeded by query, T, row and call, as are `UUID`, `STRUUID` and `BNODE`: a replay
   gives what the live run gave.
 - A function named by an unknown IRI is an error in every row, as SPARQL 1.1 section 17.6 allows.
+- A pattern of `REGEX` or `REPLACE` has at most {pattern:,} characters, a counted repeat (`{{n,m}}`) at most {repeats:,}; brackets nest at
+  most {nesting:,} deep. Where a text is so long that backtracking might take more than about {steps:,.0f} steps (a text of more than
+  {long:,} characters for `a{{1000}}`; any for nested repeats), an automaton of at most {program:,} states, which knows no back
+  references, goes through it, in at most {machine:,} steps of its own. What is beyond any of these bounds is an error as SPARQL has it: a
+  FILTER is not true, BIND leaves the variable unbound. `POST /explain` and the answer to a registration warn of a constant pattern that
+  is an error whatever the text (`bad-pattern`).
+- RIF's built-ins (`docs/rules.md`) are there in queries too, by their IRIs, as calls. Among them are casts to types of which the tables
+  below have none:
+  {casts}.
 """
+CASTS = [iri for iri, builtin in BUILTINS.items() if builtin.group == "casts" and iri not in FUNCTIONS]
+"""Casts that RIF has and SPARQL has not."""
 SECTIONS: dict[str, tuple[str, ...]] = {
     "17.2": ("!", "&&", "||"),
     "17.3": ("=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "U+", "U-"),
@@ -54,6 +70,11 @@ def section(name: str) -> str:
     return next((number for number, names in SECTIONS.items() if name in names), "ours")
 
 
+def short(name: str) -> str:
+    """A function's name as texts with the usual prefixes have it."""
+    return name.replace(f"<{XSD}", "xsd:").replace(f"<{RDF}", "rdf:").rstrip(">") if name[0] == "<" else name
+
+
 def form(name: str) -> str:
     """How a function is written, with its arguments."""
     if name in FORMS or name in REFUSED:
@@ -69,7 +90,7 @@ def form(name: str) -> str:
         args = "a, ..."
     elif function.most > function.least:
         args += f"[, {', '.join(names[function.least:function.most])}]" if args else f"[{names[:function.most]}]"
-    return f"{name.replace(f'<{XSD}', 'xsd:').rstrip('>') if name[0] == '<' else name}({args})"
+    return f"{short(name)}({args})"
 
 
 def runs(name: str) -> tuple[str, str]:
@@ -84,7 +105,9 @@ def runs(name: str) -> tuple[str, str]:
 def page() -> str:
     """The text of the page."""
     order = [*SECTIONS, "17.5", "ours"]
-    parts = [HEAD]
+    casts = textwrap.fill(", ".join(f"`{short(name)}`" for name in CASTS), 130, subsequent_indent="  ", break_on_hyphens=False)
+    parts = [HEAD.format(casts=casts, pattern=LONGEST_PATTERN, repeats=MOST_REPEATS, nesting=DEEPEST_NESTING, steps=regexes.MOST_STEPS,
+                         long=regexes.regex("a{1000}").finder.longest, program=LARGEST_PROGRAM, machine=MOST_STEPS)]
     for title, table in TABLES.items():
         rows = ["| function | `sql` | `local` | SPARQL 1.1 | how |", "|---|---|---|---|---|"]
         for name in sorted(table, key=lambda name: order.index(section(name))):

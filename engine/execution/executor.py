@@ -80,9 +80,8 @@ class Executor:
                  force_strategy: StrategyName | None = None, force_graphs: Way | None = None, closed_rows: int = CLOSED_ROWS,
                  forgets: bool = True, states: Path | None = None, pump: Executor | None = None) -> None:
         """`tasks` runs what is `local`, `sql` the rest; without it all is `local`. `closed_rows`: above it the closures of `sql` are made
-        by rounds of Spark jobs. `forgets`: workers forget the closures that it does not keep. `states` is the folder for what programs
-        with a time of their own hold (None: one of its own). With what `pump` keeps of each query this one goes on, and the other way
-        round."""
+        by rounds of Spark jobs. `forgets`: workers forget the closures that it does not keep. `states` is the folder for what programs with
+        a time of their own hold (None: one of its own). With what `pump` keeps of each query this one goes on, and the other way round."""
         self._tasks = tasks
         self._sql: SqlPlans = sql or SqlPlans()
         self._paces: Paces = Paces(self._evaluate, self._drop, _fitting, None if pump is None else pump._paces.known)

@@ -39,11 +39,9 @@ def _max(tokens: list[str]) -> str | None:
 _AGGREGATES: dict[str, Callable[[list[str], str], str | None]] = {
     "COUNT": lambda tokens, _: integer(len(tokens)),
     "SUM": lambda tokens, _: _sum(tokens),
-    "AVG": lambda tokens, _: (arithmetic.divide(_sum(tokens), integer(len(tokens))) if tokens
-                              else integer(0)),
+    "AVG": lambda tokens, _: (arithmetic.divide(_sum(tokens), integer(len(tokens))) if tokens else integer(0)),
     "MIN": lambda tokens, _: min(tokens, key=lambda token: (order_key(token), token), default=None),
     "MAX": lambda tokens, _: _max(tokens),
     "SAMPLE": lambda tokens, _: min(tokens, default=None),
-    "GROUP_CONCAT": lambda tokens, separator: string(
-        separator.join(map(characters, sorted(tokens)))),
+    "GROUP_CONCAT": lambda tokens, separator: string(separator.join(map(characters, sorted(tokens)))),
 }

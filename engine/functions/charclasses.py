@@ -6,17 +6,14 @@ from collections import defaultdict
 from functools import lru_cache
 from itertools import groupby
 
+from engine.ir.terms import LETTERS, WORD
+
 Ranges = tuple[tuple[int, int], ...]
 """Sorted, disjoint ranges of code points, ends included."""
 
 LAST = 0x10FFFF
 SPACE: Ranges = ((0x9, 0xA), (0xD, 0xD), (0x20, 0x20))
 _CATEGORIES = frozenset(("L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po Z Zs Zl Zp S Sm Sc Sk So C Cc Cf Co Cn").split())
-_NAME_START: Ranges = (
-    (0x3A, 0x3A), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x2FF), (0x370, 0x37D),
-    (0x37F, 0x1FFF), (0x200C, 0x200D), (0x2070, 0x218F), (0x2C00, 0x2FEF), (0x3001, 0xD7FF), (0xF900, 0xFDCF), (0xFDF0, 0xFFFD),
-    (0x10000, 0xEFFFF))
-_NAME_MORE: Ranges = ((0x2D, 0x2E), (0x30, 0x39), (0xB7, 0xB7), (0x300, 0x36F), (0x203F, 0x2040))
 
 
 def merge(*sets: Ranges) -> Ranges:
@@ -67,10 +64,9 @@ def escape_class(letter: str) -> Ranges:
         return complement(escape_class(letter.lower()))
     if letter == "s":
         return SPACE
-    if letter == "i":
-        return _NAME_START
-    if letter == "c":
-        return merge(_NAME_START, _NAME_MORE)
+    if letter in "ic":
+        written = f"{LETTERS}_:" if letter == "i" else f"{WORD}.:-"
+        return merge(tuple((ord(low), ord(high or low)) for low, high in re.findall("(.)(?:-(.))?", written)))
     if letter == "d":
         return category("Nd") or ()
     return complement(merge(*(category(name) or () for name in "PZC")))

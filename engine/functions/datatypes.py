@@ -1,6 +1,5 @@
-"""XSD's datatypes: constructor functions (SPARQL 1.1 section 17.5; XPath F&O section 17.1), ``xsd:integer(...)`` and the like, on
-tokens; and data values of literals, as the rules for datatypes of OWL 2 RL ask for them (OWL 2 Profiles section 4.3, Table 8; XSD 1.1
-part 2).
+"""XSD's datatypes: constructor functions (SPARQL 1.1 section 17.5; XPath F&O section 17.1), ``xsd:integer(...)`` and the like, on tokens;
+and data values of literals, as the rules for datatypes of OWL 2 RL ask for them (OWL 2 Profiles section 4.3, Table 8; XSD 1.1 part 2).
 
 Besides the seven types of SPARQL's table there are constructors of date, time and the durations, and of the types derived from xsd:integer.
 Two literals have one data value where `value` gives one token; a datatype's value space is `in_value_space`. Value spaces are XSD's:
@@ -18,22 +17,12 @@ from xml.parsers import expat
 from engine.functions.context import ExpressionError
 from engine.functions.datetimes import Duration, Moment
 from engine.functions.numeric import decimal_to_single, format_decimal, format_double, format_float, single, to_double
-from engine.functions.regex_matchers import Writer
-from engine.functions.regex_syntax import parse
 from engine.functions.terms import (RDF_LANG_STRING, READERS, Kind, Value, boolean, characters,
                                     decode, duration, literal, moment, number, split, string)
+from engine.ir.builtins import STRINGS
 from engine.ir.terms import RDF, RDFS, XSD, is_language_tag
 
-# As XML Schema Part 2 writes them: \i and \c are the characters of XML names, -[:] takes the colon out.
-_STRINGS = {name: Writer("").compile(parse(pattern)[0]) for name, pattern in {
-    "string": r"[\s\S]*",
-    "normalizedString": r"[^\t\n\r]*",
-    "token": r"(?:[^\t\n\r ]+(?: [^\t\n\r ]+)*)?",
-    "language": r"[a-zA-Z]{1,8}(?:-[a-zA-Z0-9]{1,8})*",
-    "Name": r"\i\c*",
-    "NCName": r"[\i-[:]][\c-[:]]*",
-    "NMTOKEN": r"\c+",
-}.items()}
+_STRINGS = {"string": re.compile("(?s:.*)"), **STRINGS}
 _HEX = re.compile("(?:[0-9A-Fa-f]{2})*")
 _BASE64 = re.compile("(?:(?:[A-Za-z0-9+/] ?){4})*(?:[A-Za-z0-9+/] ?[AQgw] ?= ?=|(?:[A-Za-z0-9+/] ?){2}[AEIMQUYcgkosw048] ?=)?")
 _PLAIN, _XML, _LITERAL = f"{RDF}PlainLiteral", f"{RDF}XMLLiteral", f"{RDFS}Literal"
@@ -130,7 +119,7 @@ def _plain(lexical: str) -> Value:
 
 
 SPACES = " \t\n\r"
-_DERIVED_STRINGS = frozenset(XSD + name for name in ("normalizedString", "token", "language", "Name", "NCName", "NMTOKEN"))
+_DERIVED_STRINGS = frozenset(XSD + name for name in STRINGS)
 _PLAIN_LEAST, _PLAIN_MOST = 1e-6, 1e6
 
 

@@ -114,15 +114,6 @@ def regex(pattern: str, flags: str = "") -> Regex:
     return Regex(pattern, flags)
 
 
-def problem(pattern: str, flags: str = "") -> str | None:
-    """What is wrong with a pattern or its flags, None where nothing is: for diagnostics about constant patterns."""
-    try:
-        regex(pattern, flags)
-    except ExpressionError as error:
-        return str(error)
-    return None
-
-
 @lru_cache(maxsize=512)
 def expander(replacement: str, groups: int) -> Expand:
     """What a replacement text with ``$1``, ``\\$`` and ``\\\\`` makes of the texts of a match's groups (0: the whole match). Raises

@@ -111,8 +111,7 @@ _SHAPES = (
     _Shape(Kind.DECIMAL, '"', f'"^^<{XSD}decimal>', r"-?[0-9]{1,8}\.[0-9]{1,7}"),
     _Shape(Kind.DOUBLE, '"', f'"^^<{XSD}double>', r"-?[0-9]{1,15}(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?"),
     _Shape(Kind.DATETIME, '"', f'"^^<{XSD}dateTime>', "[12][0-9]{3}-" + _PLAIN_DAY +
-           r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-           r"(?:\.[0-9]{1,6})?(?:Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])"),
+           r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?(?:Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])"),
 )
 
 
@@ -158,8 +157,7 @@ def _datetime(lexical: str) -> Typed:
 
 
 _READERS: dict[str, Callable[[str], Typed]] = {
-    **{f"^^<{XSD}{name}>": _exact(int(kind), read) for name, (kind, read) in READERS.items()
-       if kind in (Kind.INTEGER, Kind.DECIMAL)},
+    **{f"^^<{XSD}{name}>": _exact(int(kind), read) for name, (kind, read) in READERS.items() if kind in (Kind.INTEGER, Kind.DECIMAL)},
     f"^^<{XSD}dateTime>": _datetime,
     f"^^<{XSD}double>": lambda lexical: _of_float(_DOUBLE, parse_double(lexical)),
     f"^^<{XSD}float>": lambda lexical: _of_float(_FLOAT, parse_float(lexical)),

@@ -3,10 +3,11 @@
 What they compute is in engine/functions/rif.py, which has a function for each name here.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.ir.terms import RDF, XSD
+from engine.ir.terms import LETTERS, RDF, WORD, XSD
 
 RIF = "http://www.w3.org/2007/rif#"
 FUNC = "http://www.w3.org/2007/rif-builtin-function#"
@@ -39,7 +40,11 @@ class Builtin:
 
 INTEGERS = ("integer", "long", "int", "short", "byte", "nonNegativeInteger", "positiveInteger", "unsignedLong", "unsignedInt",
             "unsignedShort", "unsignedByte", "nonPositiveInteger", "negativeInteger")
-STRINGS = ("normalizedString", "token", "language", "Name", "NCName", "NMTOKEN")
+STRINGS = {name: re.compile(form) for name, form in {
+    "normalizedString": r"[^\t\n\r]*", "token": r"(?:[^\t\n\r ]+(?: [^\t\n\r ]+)*)?",
+    "language": "[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*",
+    "Name": f"[{LETTERS}_:][{WORD}.:-]*", "NCName": f"[{LETTERS}_][{WORD}.-]*", "NMTOKEN": f"[{WORD}.:-]+"}.items()}
+"""The types derived from xsd:string, with their lexical forms (XML Schema part 2, sections 3.4.1 to 3.4.7)."""
 DATATYPES = {
     **{name: XSD + name for name in (
         "anyURI", "base64Binary", "boolean", "date", "dateTime", "dateTimeStamp", "double", "float", "hexBinary", "decimal",

@@ -53,6 +53,12 @@ RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF_TYPE = f"<{RDF}type>"
 
+LETTERS = ("A-Za-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F\u2C00-\u2FEF"
+           "\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF")
+WORD = f"{LETTERS}_0-9\u00B7\u0300-\u036F\u203F-\u2040"
+"""Characters of names as a class of `re` has them: what a name begins with in SPARQL (PN_CHARS_BASE), in XML 1.0 (5th edition, section 2.3)
+beside ``_`` and ``:``; and what may follow, in XML beside ``-``, ``.`` and ``:``."""
+
 
 def one_of(tokens: frozenset[str] | set[str]) -> Constant | OneOf:
     """The one spelling of "any of these": a single token is a plain constant."""

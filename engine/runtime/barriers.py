@@ -158,7 +158,7 @@ class Barriers:
             Source.of(descriptor, {}, 0)    # raises where the next start could not read it
         changes.descriptors.append((control.payload["name"], iri, descriptor))
         if descriptor is None:
-            self.kept.forget(iri)
+            self._forget(iri)
             changes.letters = [entry for entry in changes.letters if entry[0] != iri]
             changes.receipts = [entry for entry in changes.receipts if entry[0] != iri]
 
@@ -166,10 +166,13 @@ class Barriers:
         """A generation of a query is not evaluated any more, or in another way."""
         self.executor.forget(epoch)
 
-    def _forget(self, made: str) -> None:
-        self.kept.forget(made)
-        self._changes.gone.append(made)
-        self._changes.made = [(stream, facts) for stream, facts in self._changes.made if stream != made]
+    def _forget(self, gone: str) -> None:
+        """A stream has ended: what comes by its name from now on is another's."""
+        self.kept.forget(gone)
+        self._outcome.gone.add(gone)
+        self._outcome.came.pop(gone, None)
+        self._changes.gone.append(gone)
+        self._changes.made = [(stream, facts) for stream, facts in self._changes.made if stream != gone]
 
     def _plan(self, query: LiveQuery, failure: Exception | None = None) -> None:
         """Compile, against the graphs and rule sets as they are now; a query whose text was not understood fails with that."""
@@ -181,8 +184,7 @@ class Barriers:
             return
         try:
             key = plan_key(query.definition, query.statement, self.store.versions, self.rule_store.stored)
-            query.compiled = self._planned(key) or self._compile(
-                query.statement, query.name, self.store.tables, self.rules)
+            query.compiled = self._planned(key) or self._compile(query.statement, query.name, self.store.tables, self.rules)
         except Exception as error:  # whatever a compiler raises is this query's failure, not the pump's
             query.fail(error)
 

@@ -64,21 +64,22 @@ class ProducerFailedError(RuntimeError):
 
 @dataclass(slots=True)
 class Outcome:
-    """What a batch brought. `committed`: rows of the log, or what was evaluated beside the pump."""
+    """What a batch brought; `came` are triples and items by stream, `gone` the streams that have ended. `committed`: rows of the log, or
+    what was evaluated beside the pump."""
 
     results: list[ResultEvent] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     rows: int = 0
-    rows_by_stream: dict[str, int] = field(default_factory=dict)
-    items_by_stream: dict[str, int] = field(default_factory=dict)
+    came: dict[str, tuple[int, int]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
     ticks: int = 0
     evaluate_ms: float = 0.0
     total_ms: float = 0.0
     committed: bool = False
 
     def count(self, stream: str, rows: int, items: int) -> None:
-        self.rows_by_stream[stream] = self.rows_by_stream.get(stream, 0) + rows
-        self.items_by_stream[stream] = self.items_by_stream.get(stream, 0) + items
+        before = self.came.get(stream, (0, 0))
+        self.came[stream] = before[0] + rows, before[1] + items
 
 
 @dataclass(frozen=True, slots=True)

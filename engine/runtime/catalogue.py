@@ -112,8 +112,7 @@ class Catalogue:
     def with_change(self, kind: Kind, name: str, position: int) -> Catalogue:
         """After the end of a query, a pause or a resumption."""
         if kind is Kind.UNREGISTER:
-            return replace(self, queries=FixedQueries(_with(self.queries, name, None)),
-                           removed=_with(self.removed, name, position))
+            return replace(self, queries=FixedQueries(_with(self.queries, name, None)), removed=_with(self.removed, name, position))
         wish = "paused" if kind is Kind.PAUSE else "running"
         query = replace(self.queries[name], wish=wish, changed=position)
         return replace(self, queries=FixedQueries({**self.queries, name: query}))

@@ -102,8 +102,7 @@ def progress(query: Registered, view: View, now_ms: int) -> dict[str, Any]:
             "watermark": iso(watermark), "watermarkLagMs": max(0, logged - watermark) if has_lag else None,
             "stateRows": sum(chunk.table.num_rows for stream in query.streams for chunk in snapshot.chunks.get(stream, ())),
             "lateItems": sum(state.late for state in states), "waits": waits(query, view),
-            "slow": seen is not None and seen.beside,
-            **snapshot.measured.query(query.name, query.streams, now_ms)}
+            "slow": seen is not None and seen.beside, **snapshot.measured.query(query.name, query.streams, now_ms)}
 
 
 def waits(query: Registered, view: View) -> dict[str, Any] | None:

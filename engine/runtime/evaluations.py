@@ -120,8 +120,7 @@ class Evaluations(Barriers):
                      and (query := queries[answer.query]).shows_answers and query.state == "running"}
         return payloads_together(relations)
 
-    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, ready: Payloads
-             ) -> None:
+    def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, ready: Payloads) -> None:
         """Log the answers up to the first failure, which ends the query."""
         if query.state != "running":
             return
@@ -142,8 +141,7 @@ class Evaluations(Barriers):
 
     def _written(self, query: LiveQuery, answers: Sequence[Answer], ready: Payloads
                  ) -> tuple[list[tuple[ResultEvent, pa.Table]], Exception | None]:
-        """The results up to the first answer that cannot be written, and why: however the log is
-        cut, those before it are there."""
+        """The results up to the first answer that cannot be written, and why: however the log is cut, those before it are there."""
         before = query.relation, query.relation_changed, query.relation_logged, query.seq, query.program
         try:
             return query.log(answers, self._limits.rows, ready), None

@@ -1,8 +1,7 @@
 """The threads on the input log: one owns its end, one appends what is due with time, one tidies.
 
-Commands that wait are decided (append.py) on a fork of the end and written to one file (log.py);
-only then is the fork adopted and are the answers given. While files wait for the pump the interval
-between them grows: each costs whoever reads it some milliseconds."""
+Commands that wait are decided (append.py) on a fork of the end and written to one file (log.py); only then is the fork adopted and are the
+answers given. While files wait for the pump the interval between them grows: each costs whoever reads it some milliseconds."""
 
 import logging
 import queue
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -184,11 +184,12 @@ _LONGEST_MS = 1_000
 
 class Timer:
     """A thread that appends what is due with time. An arrival stream without items gets a clock mark exactly when the next evaluation of a
-    query on it is due: windows close in time, and an idle server writes nothing."""
+    query on it is due, or somebody has asked: windows close in time, and an idle server writes nothing."""
 
     def __init__(self, clock: Clock, writer: LogWriter, on_failure: Callable[[BaseException], None] | None = None) -> None:
         self._clock, self._writer = clock, writer
         self._expected: Sequence[tuple[int, tuple[str, ...]]] = ()
+        self._asked: dict[object, Sequence[tuple[int, tuple[str, ...]]]] = {}
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self.worker = Worker("timer", self._run, on_failure)
@@ -204,6 +205,13 @@ class Timer:
         self._expected = ticks
         self._wake.set()
 
+    def ask(self, times: Sequence[tuple[int, tuple[str, ...]]]) -> Callable[[], object]:
+        """Mark streams at times at which perhaps nothing is due, unless what this gives is called before."""
+        key = object()
+        self._asked[key] = times
+        self._wake.set()
+        return lambda: self._asked.pop(key, None)
+
     def _run(self) -> None:
         while not self._stopping.is_set():
             with self.worker.busy():
@@ -214,7 +222,7 @@ class Timer:
     def _tick(self) -> int:
         """Append what is due; gives the time at which to look again."""
         now = self._clock.now_ms()
-        due, later = waiting(self._expected, self._writer.appender.sources, now)
+        due, later = waiting(chain(self._expected, *tuple(self._asked.values())), self._writer.appender.sources, now)
         try:
             if due:
                 self._writer.call(lambda end, at: (end.clock_marks(due, at), None))
@@ -226,7 +234,7 @@ class Timer:
         return min(time for time in (now + _LONGEST_MS, later, silence) if time is not None and time > now)
 
 
-def waiting(expected: Sequence[tuple[int, tuple[str, ...]]], sources: Mapping[str, Source], now_ms: int) -> tuple[list[str], int | None]:
+def waiting(expected: Iterable[tuple[int, tuple[str, ...]]], sources: Mapping[str, Source], now_ms: int) -> tuple[list[str], int | None]:
     """The arrival streams that hold up a tick which is due now, and the time of the next such tick."""
     due: set[str] = set()
     later: list[int] = []

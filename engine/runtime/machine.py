@@ -1,6 +1,5 @@
-"""The running parts: data folder, input log, evaluator (evaluator.py), timer, watch; start,
-recovery, failure, stop, health. Start-up is in two steps: what is quick (lock, database, end of the
-log) at once, Spark and the state of the queries in a thread."""
+"""The running parts: data folder, input log, evaluator (evaluator.py), timer, watch; start, recovery, failure, stop, health. Start-up is in
+two steps: what is quick (lock, database, end of the log) at once, Spark and the state of the queries in a thread."""
 
 import logging
 import threading

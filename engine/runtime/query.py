@@ -124,8 +124,7 @@ class LiveQuery(Reader):
         """Whether a result is the relation at T as it is."""
         return not self.stepwise and self.statement.form != "PROGRAM"
 
-    def log(self, answers: Sequence[Answer], max_rows: int, known: Payloads | None = None
-            ) -> list[tuple[ResultEvent, pa.Table]]:
+    def log(self, answers: Sequence[Answer], max_rows: int, known: Payloads | None = None) -> list[tuple[ResultEvent, pa.Table]]:
         """The results of answers by the query's output operator: each as it is logged, and whole. A rule program gives what begins to hold
         (stream P, as ISTREAM) and what ceases (stream N, as DSTREAM), if anything. `known` has payloads that are written already."""
         results = self._results(answers)

@@ -62,9 +62,8 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Items made ready to append: `table` has columns item (index), row, g s p o and typed columns;
-    `times`, `stamped` (which have a time stamp; None: all) and `scopes` (the ms whose blank nodes
-    they share, `Item.scope_ms`; None: their own) have one entry per item."""
+    """Items made ready to append: `table` has columns item (index), row, g s p o and typed columns; `times`, `stamped` (which have a time
+    stamp; None: all) and `scopes` (the ms whose blank nodes they share, `Item.scope_ms`; None: their own) have one entry per item."""
 
     table: pa.Table
     times: np.typing.NDArray[np.int64]

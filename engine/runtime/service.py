@@ -1,11 +1,11 @@
-"""The engine as the server sees it. Every method may be called from any thread: commands are
-answered when their record is on disk (commands.py), reads see the end of the log and the pump's
-last snapshot (view.py)."""
+"""The engine as the server sees it. Every method may be called from any thread: commands are answered when their record is on
+disk (commands.py), reads see the end of the log and the pump's last snapshot (view.py)."""
 
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
+from itertools import repeat
 from typing import Any
 
 from engine.execution.compiled import Compiled
@@ -79,6 +79,13 @@ class Engine(UploadCommands):
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with each notice, from engine threads, until the returned function is called."""
         return self._machine.listeners.subscribe(listener)
+
+    def tell_when(self, name: str, at_ms: int) -> Callable[[], object]:
+        """Have it told that a query's progress is past a time, though nothing comes on its arrival streams, until what this gives is
+        called."""
+        view = self._machine.view
+        times = (at_ms + later for later in (1, 1_000, 5_000, 30_000))      # what was told a moment before is not told again
+        return self._machine.timer.ask(view.catalogue.queries.awaited(zip(repeat(self._query(name, view)), times)))
 
     # --- plans
 

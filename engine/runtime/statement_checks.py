@@ -11,7 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.execution.content import StreamContent, merge_estimates, table_estimate
+from engine.functions.context import ExpressionError
 from engine.functions.library import FUNCTIONS, OF_RULES
+from engine.functions.regexes import regex
+from engine.functions.terms import simple_text
 from engine.ir import expressions as ex, patterns as ir
 from engine.ir.expressions import variables_of
 from engine.ir.notation import duration
@@ -36,6 +39,7 @@ _STANDARD = (f"<{RDF}", "<http://www.w3.org/2000/01/rdf-schema#", "<http://www.w
 _CASTS = "casts are xsd:integer, xsd:decimal, xsd:double, xsd:float, xsd:string, xsd:boolean and xsd:dateTime"
 # Functions that are there for variables without a value.
 _OF_UNBOUND = frozenset(("BOUND", "COALESCE"))
+_FLAGS = {"REGEX": 2, "REPLACE": 3}     # the place of the flags, behind that of the pattern, 1
 
 
 def statement_warnings(statement: Statement, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet],
@@ -113,12 +117,24 @@ def _place(statement: Statement, variable: Variable) -> Span | None:
 
 
 def _functions(statement: Statement) -> Iterator[Diagnostic]:
-    for pattern in ir.walk(statement.query.pattern):
-        for expression in ir.expressions(pattern):
-            for call in (part for part in ex.walk(expression) if isinstance(part, ex.Call)):
-                if call.function.startswith("<") and call.function not in FUNCTIONS and call.function not in OF_RULES:
-                    message = f"No function {call.function} is known: a call of it is always an error."
-                    yield Diagnostic("unknown-function", message, call.span, hint=_CASTS)
+    expressions = (expression for pattern in ir.walk(statement.query.pattern) for expression in ir.expressions(pattern))
+    for call in (part for expression in expressions for part in ex.walk(expression) if isinstance(part, ex.Call)):
+        if call.function.startswith("<") and call.function not in FUNCTIONS and call.function not in OF_RULES:
+            message = f"No function {call.function} is known: a call of it is always an error."
+            yield Diagnostic("unknown-function", message, call.span, hint=_CASTS)
+        if call.function in _FLAGS and (wrong := _wrong_pattern(call)):
+            yield Diagnostic("bad-pattern", f"{call.function} is always an error here: {wrong}.", call.span)
+
+
+def _wrong_pattern(call: ex.Call) -> str | None:
+    """What is wrong with the pattern and flags of a call where both are constant."""
+    given = [arg.token for arg in (call.args[1], *call.args[_FLAGS[call.function]:]) if isinstance(arg, Constant)]
+    try:
+        if len(given) == 1 + len(call.args[_FLAGS[call.function]:]):
+            regex(*map(simple_text, given))
+    except ExpressionError as error:
+        return str(error)
+    return None
 
 
 def _words(statement: Statement, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet],
@@ -190,9 +206,8 @@ class Needs:
 def needs_of(statement: Statement, view: View, now_ms: int) -> Needs:
     """What a statement would need if all goes on as in the last ten seconds."""
     rows = {source: _rows(source, view, now_ms) for source in statement.windows}
-    if isinstance(statement.query, Program):
-        return Needs(sum(rows.values()), 0)
-    products = [parts for parts in _products(statement.query.pattern) if len(parts) > 1]
+    query = statement.query
+    products = [] if isinstance(query, Program) else [parts for parts in _products(query.pattern) if len(parts) > 1]
     if not products:
         return Needs(sum(rows.values()), 0)
     graphs = view.graphs

@@ -143,8 +143,7 @@ class RuleStore:
         self.stored |= stored_rules(self.parse, definitions)
 
 
-def stored_rules(parse: ParseRules, definitions: Mapping[str, Mapping[str, Any]]
-                 ) -> dict[str, StoredRules]:
+def stored_rules(parse: ParseRules, definitions: Mapping[str, Mapping[str, Any]]) -> dict[str, StoredRules]:
     """Rule sets that were accepted once, by name."""
     found: dict[str, StoredRules] = {}
     for name, definition in definitions.items():

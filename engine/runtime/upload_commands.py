@@ -150,16 +150,16 @@ class UploadCommands(QueryCommands):
 
     def _plans(self, name: str, rules: RuleSet, view: View) -> dict[str, Compiled]:
         """The plans with new rules of the queries that use them, by name. Refuses rules with which one that runs could not be planned."""
-        plans, others = {}, {**view.catalogue.rule_sets, name: rules}
+        plans, others, old = {}, {**view.catalogue.rule_sets, name: rules}, view.catalogue.rule_sets.get(name)
         for query in view.catalogue.queries.using_rules(name):
             if view.standing(query) == "failed":
                 continue
-            if (old := view.catalogue.rule_sets.get(name)) is not None and rule_windows([rules]) != rule_windows([old]):
-                raise in_use(f"The query {query.name!r} uses these rules with another Window: what they have to see is not kept.",
-                             [query.name])
-            if query.statement.timed_rules or timeline_of(rules) is not None:
-                raise in_use(f"The query {query.name!r} uses these rules with a time of their own: what was derived cannot be taken back.",
-                             [query.name])
+            for hinders, why in (
+                    (query.statement.timed_rules, "with a time of their own: what was derived cannot be taken back"),
+                    (timeline_of(rules), "without a time of their own, as the new ones have: what these need of the past is not kept"),
+                    (old and rule_windows([rules]) != rule_windows([old]), "with another Window: what they have to see is not kept")):
+                if hinders:
+                    raise in_use(f"The query {query.name!r} uses these rules {why}.", [query.name])
             try:
                 plans[query.name] = self._plan(query, view, rules=others)
             except (DiagnosticError, ValueError) as error:

@@ -49,11 +49,10 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class _Came:
-    """What a batch that ended at `at_ms` brought of each stream."""
+    """The triples and items that a batch which ended at `at_ms` brought of each stream that is there still."""
 
     at_ms: int
-    rows: Mapping[str, int]
-    items: Mapping[str, int]
+    came: Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +74,11 @@ class Measured:
 
     def rows(self, iri: str, now_ms: int) -> float:
         """Triples per second of a stream over the last ten seconds."""
-        return sum(batch.rows.get(iri, 0) for batch in self.recent(now_ms)) * 1000 / _SPAN_MS
+        return sum(batch.came.get(iri, (0, 0))[0] for batch in self.recent(now_ms)) * 1000 / _SPAN_MS
 
     def stream(self, iri: str, now_ms: int) -> float:
         """Items per second of a stream over the last ten seconds."""
-        return round(sum(batch.items.get(iri, 0) for batch in self.recent(now_ms)) * 1000 / _SPAN_MS, 1)
+        return round(sum(batch.came.get(iri, (0, 0))[1] for batch in self.recent(now_ms)) * 1000 / _SPAN_MS, 1)
 
     def recent(self, now_ms: int) -> list[_Came]:
         return [batch for batch in self.came if batch.at_ms >= now_ms - _SPAN_MS]
@@ -93,7 +92,7 @@ class Meters:
         self._told: dict[str, _Told] = {}
 
     def batch(self, outcome: Outcome, now_ms: int) -> None:
-        before, results = self.measured, len(outcome.results)
+        before, results, recent = self.measured, len(outcome.results), self.measured.recent(now_ms)
         shown = {"at": iso(now_ms), "rows": outcome.rows, "ticks": outcome.ticks, "results": results,
                  "evaluateMs": round(outcome.evaluate_ms, 1), "totalMs": round(outcome.total_ms, 1)}
         totals = {name: before.totals.get(name, 0) + more
@@ -110,7 +109,8 @@ class Meters:
             told = self._told.setdefault(event.query, _Told())
             told.closed += 1
             told.empty += event.meta.get("rows") == 0
-        came = (*before.recent(now_ms), _Came(now_ms, outcome.rows_by_stream, outcome.items_by_stream))
+        kept = ({iri: count for iri, count in batch.came.items() if iri not in outcome.gone} for batch in recent)
+        came = (*(_Came(batch.at_ms, counts) for batch, counts in zip(recent, kept)), _Came(now_ms, outcome.came))
         self.measured = Measured((*before.batches, shown)[-_BATCHES:], totals, came, latency, answered)
 
     def news(self, name: str, watermark: int, now_ms: int) -> dict[str, Any] | None:
@@ -125,8 +125,7 @@ class Meters:
 
 @dataclass(frozen=True, slots=True)
 class Seen(Reader):
-    """A query at the pump after a batch, as LiveQuery has it. `beside`: it is being evaluated
-    beside the pump."""
+    """A query at the pump after a batch, as LiveQuery has it. `beside`: it is being evaluated beside the pump."""
 
     definition: Definition
     statement: Statement
@@ -169,8 +168,7 @@ class Snapshot:
 def snapshot_of(pump: Pump, measured: Measured) -> Snapshot:
     """The pump as it is; called by its owner between batches."""
     queries = {name: Seen(query.definition, query.statement, query.timetable, query.compiled, query.state, query.error, query.seq,
-                          query.reached, query.next_tick, pump.is_beside(query),
-                          query.program, query.behind)
+                          query.reached, query.next_tick, pump.is_beside(query), query.program, query.behind)
                for name, query in pump.queries.items()}
     kept, executor = pump.kept, pump.executor
     return Snapshot(pump.position, FixedQueries(queries), {stream: replace(state) for stream, state in kept.states.items()},

@@ -39,8 +39,7 @@ Install one, then start again:
   without root     unpack a JDK 17 (Temurin, Zulu, ...) anywhere and set JAVA_HOME to its folder"""
 
 FOLDERS = ("/usr/lib/jvm/*", "/usr/java/*", "/usr/local/java/*", "/opt/*", "/opt/java/*",
-           "/Library/Java/JavaVirtualMachines/*/Contents/Home",
-           "/opt/homebrew/opt/openjdk@*/libexec/openjdk.jdk/Contents/Home",
+           "/Library/Java/JavaVirtualMachines/*/Contents/Home", "/opt/homebrew/opt/openjdk@*/libexec/openjdk.jdk/Contents/Home",
            "/usr/local/opt/openjdk@*/libexec/openjdk.jdk/Contents/Home")
 HOME_FOLDERS = (".sdkman/candidates/java/*", ".jdks/*", ".jenv/versions/*", "Library/Java/JavaVirtualMachines/*/Contents/Home")
 

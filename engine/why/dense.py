@@ -20,8 +20,7 @@ from engine.timeline import (MIN, Interval, box_minus, coalesce, common, diamond
 from engine.why import timed
 from engine.why.index import LAST, Given, Index
 from engine.why.timed import Path, Search, Way, during, step
-from engine.why.trees import (Absent, Asserted, Budget, Derived, Holds, Proof, Source, asserted,
-                              depth)
+from engine.why.trees import (Absent, Asserted, Budget, Derived, Holds, Proof, Source, asserted, depth)
 
 Intervals = tuple[Interval, ...]
 View = tuple[int | None, int]
@@ -153,8 +152,7 @@ class Dense(Search[Moment], DenseTime[View]):
         if any(goal.point in seen for _, seen in self._seen(goal.fact, goal.window_ms)):
             return 0
         known = zip(self._rounds.get(goal.fact, ()), self._known.get(goal.fact, ()))
-        return next((number for number, held in known
-                     if any(goal.point in when for when in held)), None)
+        return next((number for number, held in known if any(goal.point in when for when in held)), None)
 
     def leaves(self, goal: Moment) -> Iterator[Proof]:
         pieces = self.given.get(goal.fact, {})

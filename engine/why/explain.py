@@ -191,8 +191,7 @@ def _constructed(template: Sequence[TriplePattern], pattern: Pattern, tracer: Tr
                     if all(trace.row.get(name) == token for name, token in own.items()))
 
 
-def _described(query: Describe, tracer: Tracer, shown: Mapping[Name, Graph],
-               wanted: Triple) -> Iterator[Trace]:
+def _described(query: Describe, tracer: Tracer, shown: Mapping[Name, Graph], wanted: Triple) -> Iterator[Trace]:
     """The triple itself, for each resource that was asked for in whose description it is."""
     everything = Graph(triple for graph in tracer.dataset.graphs() for triple in graph.triples)
     there = next((name for name, graph in shown.items() if name[:1] != ("item",) and wanted in graph.triples), None)

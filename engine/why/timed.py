@@ -167,8 +167,7 @@ def during(proof: Proof) -> Interval:
 
 def meeting(premises: Sequence[Proof]) -> Interval:
     """When all premises hold; there is such a point where they were found for one."""
-    return Interval(max((during(one).lo for one in premises), default=MIN),
-                    min((during(one).hi for one in premises), default=MAX))
+    return Interval(max((during(one).lo for one in premises), default=MIN), min((during(one).hi for one in premises), default=MAX))
 
 
 def size(premises: Sequence[Proof]) -> int:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from engine.ir.builtins import FUNC, INTEGERS, PRED, RIF
+from engine.ir.builtins import FUNC, INTEGERS, PRED, RIF, STRINGS
 from engine.ir.spans import Span
 from engine.ir.terms import RDF, RDFS, XSD, is_language_tag, quote, resolve
 from grammar.rule_text import Report
@@ -20,17 +20,14 @@ _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
 _REAL = rf"{_INTEGER}(?:\.[0-9]*)?|[+-]?\.[0-9]+"
 _DOUBLE = rf"(?:{_REAL})(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN"
 _CLOCKED = r"T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?"
-_NAME = r"[^\W\d][\w.\-]*"
 _FORMS = {name: re.compile(pattern) for name, pattern in {
     **dict.fromkeys(INTEGERS, _INTEGER), "nonNegativeInteger": r"\+?[0-9]+|-0+", "positiveInteger": r"\+?0*[1-9][0-9]*",
     "nonPositiveInteger": r"-[0-9]+|\+?0+", "negativeInteger": r"-0*[1-9][0-9]*", "decimal": _REAL, "float": _DOUBLE,
     "double": _DOUBLE, "boolean": "true|false|0|1", "dateTime": f"{_DAY}T{_CLOCK}{_ZONE}?", "dateTimeStamp": f"{_DAY}T{_CLOCK}{_ZONE}",
     "date": f"{_DAY}{_ZONE}?", "time": f"{_CLOCK}{_ZONE}?", "hexBinary": "(?:[0-9A-Fa-f]{2})*",
     "base64Binary": r"(?:[A-Za-z0-9+/] ?){0,}(?:= ?){0,2}", "dayTimeDuration": rf"-?P(?=[0-9T])(?:[0-9]+D)?(?:{_CLOCKED})?",
-    "yearMonthDuration": r"-?P(?=[0-9])(?:[0-9]+Y)?(?:[0-9]+M)?", "normalizedString": r"[^\t\n\r]*",
-    "token": r"(?! )(?:[^\t\n\r ]| (?! ))*(?<! )", "language": "[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*",
-    "Name": r"(?:[^\W\d]|:)[\w.\-:]*", "NCName": _NAME, "NMTOKEN": r"[\w.\-:]+",
-}.items()}
+    "yearMonthDuration": r"-?P(?=[0-9])(?:[0-9]+Y)?(?:[0-9]+M)?",
+}.items()} | STRINGS
 
 
 def checked(report: Report, span: Span, make: Callable[..., str], *arguments: str | None) -> str:

@@ -1,10 +1,10 @@
 """One client's way through a query's results: hello, what it missed or a snapshot, then everything new, each exactly once.
 
 Pure of sockets and clocks: `open` and `poll` give the frames that are due, and the driver sends them. The place in the result log is
-the only state that matters: a client that the ring has gone past reads the log, and is told so (``gap``) where it comes no nearer.
-"""
+the only state that matters: a client that the ring has gone past reads the log, and is told so (``gap``) where it comes no nearer."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from engine.ir.notation import date_time_ms
@@ -51,6 +51,7 @@ class Feed(Ending):
         self._rated: Entry | None = None
         self._rated_first, self._rated_count = "", 0
         self._rate_due = self._progress_due = 0.0
+        self._untell: Callable[[], object] = lambda: None
 
     @property
     def position(self) -> str:
@@ -59,11 +60,13 @@ class Feed(Ending):
 
     def close(self) -> None:
         self._exchange.leave(self.channel, self._variant, self._listener)
+        self._untell()
 
     def open(self, now_ms: int) -> list[Frame]:
         """The first frames: hello, then a gap or a snapshot where there is one. May block (it reads the log)."""
-        bounds = self._results.bounds(self.name)
-        epoch = self.info.epoch
+        bounds, epoch = self._results.bounds(self.name), self.info.epoch
+        if self._options.until_ms is not None:
+            self._untell = self._exchange.engine.tell_when(self.name, self._options.until_ms)
         oldest, newest = (bounds.oldest, bounds.newest) if bounds.epoch == epoch else (0, 0)
         self._epoch, self._seq, self._known = epoch, newest, newest
         resumed, frames = self._place(oldest, newest)

@@ -1,6 +1,7 @@
 """Stream items out of what pyoxigraph reads: quads as canonical tokens, syntax errors as problems with their place and the caret line; one
 item per graph, its time stamp found and stripped, its size within the caps."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from server.formats.values import GENERATED_AT, stamp_ms
 from server.limits import Limits
 from server.problems import Problem
 
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _DIRECTIONS = ("--ltr", "--rtl")
 Quad = tuple[str | None, Triple]
 # So many triples with the time stamp of an item may stand in it beside its own.
@@ -36,12 +38,15 @@ def syntax_problem(detail: str, body: bytes, line: int | None = None, column: in
 
 def from_parser(error: SyntaxError, body: bytes, *, line_offset: int = 0, column_offset: int = 0) -> Problem:
     """pyoxigraph's error. The offsets are added where the text it saw was cut out of `body`; a column only counts in line 1."""
-    detail = (error.msg or "The text is not valid").partition(": ")[2] if (error.msg or "").startswith("Parser error") else error.msg
-    if "LoadDocumentCallback" in (error.msg or ""):
+    told = error.msg or "The text is not valid"
+    if "LoadDocumentCallback" in told:
         # The context is named by an IRI; none is bundled, and nothing is fetched.
         detail = "The @context must be written inline; contexts are not fetched."
         return Problem("remote-context-disabled", detail, errors=[{"detail": detail}], extra={"bundled": []})
-    detail = (detail or "The text is not valid").rstrip(".") + "."
+    detail = (told.partition(": ")[2] if told.startswith("Parser error") else told).rstrip(".") + "."
+    if detail == "Unexpected end of file.":     # of the line, or of all lines, however many there are
+        detail = "What begins here has no end."
+    detail = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in detail)
     if error.lineno is None:
         return syntax_problem(detail, body, line_offset + 1 if line_offset else None)
     shift = column_offset if error.lineno == 1 else 0
@@ -60,7 +65,7 @@ def snippet(body: bytes, line: int, column: int, end_column: int | None = None) 
     stop = body.find(b"\n", start)
     row = body[start:stop if stop >= 0 else len(body)][:1_000_000].decode("utf-8", "replace").rstrip("\r")
     at = min(max(0, column - 1), len(row))
-    return Span(row, at, at + (end_column or column) - column).snippet()
+    return _UNSEEN.sub("\ufffd", Span(row, at, at + (end_column or column) - column).snippet())
 
 
 def tokens(quads: Iterable[OxQuad], literal_cap: int | None = None) -> Iterator[Quad]:

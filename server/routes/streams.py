@@ -76,8 +76,7 @@ def push(name: str) -> Response:
             raise _nothing("The body is empty.")
         return _receipt(engine.push(name, [], watermark_ms=watermark, idempotency_key=_key(), digest=_digest(b"")))
     media = body_type(PUSH_TYPES)
-    text = (body(limits.push_body_streamed) if media in STREAMED_TYPES
-            else body(limits.push_body, limits.push_body_decompressed))
+    text = (body(limits.push_body_streamed) if media in STREAMED_TYPES else body(limits.push_body, limits.push_body_decompressed))
     wishes: dict[str, Any] = {"watermark_ms": watermark, "idempotency_key": _key(), "digest": _digest(text), "skip": skip}
     reader = Reader(info.descriptor.get("timestampPredicate") or GENERATED_AT, timestamp, info.descriptor.get("time") == "event", skip,
                     limits)

@@ -297,6 +297,11 @@ class FakeEngine:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    def tell_when(self, name: str, at_ms: int) -> Callable[[], object]:
+        """Nothing is told by itself here."""
+        self.query(name)
+        return lambda: None
+
     def tell(self, notice: Notice) -> None:
         """Notify the listeners, as the pump does after its commit."""
         for listener in list(self._listeners):

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from werkzeug.serving import make_server
 
+from engine.why.explain import Explanation
 from server import offline_why
 from server.app import create_app
 from server.cli import _parser, main
@@ -87,6 +88,13 @@ def test_streams_that_queries_make(folder: Path) -> None:
 def test_mistakes_are_told_in_words(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str) -> None:
     assert proved("q.rq", "--stream", "s.tsv", "--graph", "t.ttl", *arguments) == (1, "")
     assert complaint in capsys.readouterr().err
+
+
+def test_no_server_is_blamed_where_none_runs(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.why.explain", lambda case, row, most: Explanation((), False))
+    assert proved("q.rq", "--stream", "s.tsv", "--graph", "t.ttl", "--at", "2000") == (1, "")
+    told = capsys.readouterr().err
+    assert "one of the two evaluations is wrong" in told and "server" not in told
 
 
 @pytest.mark.parametrize("arguments", [

@@ -111,6 +111,24 @@ def test_a_line_ends_with_a_line_feed_in_timed_lines_too() -> None:
     assert refused(body, media.TIMED).errors[0]["location"]["line"] == 1
 
 
+def test_what_has_no_end_is_not_said_to_be_the_end_of_the_file() -> None:
+    rest = "\n" + "<http://a> <http://b> <http://c> .\n" * 2
+    for bad in ('<http://a> <http://b> "x', '"', '<http://a> <http://b> "x\\u12'):
+        problem = refused(bad + rest, media.NQUADS)
+        assert problem.detail == problem.errors[0]["detail"] == "What begins here has no end."
+        assert problem.errors[0]["location"]["line"] == 1
+    left_out = read_items(f"<http://a> <http://b{rest}".encode(), media.NQUADS, Reader(skip=True)).problems
+    assert [problem.detail for problem in left_out] == ["What begins here has no end."]
+
+
+@pytest.mark.parametrize(("bad", "shown"), [("\x01", "\\x01"), ("\u202e", "\\u202e"), ("<http://\x07>", "\\x07"), ("<http://c\n", "\\n")])
+def test_what_cannot_be_seen_is_written_out(bad: str, shown: str) -> None:
+    problem = refused(f"<http://a> <http://b> {bad} .\n<http://a> <http://b> <http://c> .\n", media.NQUADS)
+    assert f"'{shown}'" in problem.detail and problem.detail.isprintable()
+    row, carets = problem.errors[0]["snippet"].split("\n")
+    assert row.isprintable() and "^" in carets
+
+
 def test_skip_leaves_bad_items_out_and_says_which() -> None:
     reading = read_items(b'{"@id":"http://a","http://b":1}\n{"@id":\n{"@context":"http://x","@id":"http://a","http://b":1}\n'
                          b'{"@id":"http://a","http://b":1}', media.JSONL, replace(READER, skip=True))

@@ -7,9 +7,18 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from engine.functions.context import ExpressionError
-from engine.functions.regexes import Regex, problem
+from engine.functions.regexes import Regex, regex
 
 from .notation import result, token
+
+
+def problem(pattern: str, flags: str = "") -> str | None:
+    """What is wrong with a pattern or its flags, None where nothing is."""
+    try:
+        regex(pattern, flags)
+    except ExpressionError as error:
+        return str(error)
+    return None
 
 
 @pytest.mark.parametrize("pattern, flags, matching, others", [

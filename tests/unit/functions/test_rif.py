@@ -11,9 +11,13 @@ from engine.functions.expressions import Context, test as passes
 from engine.functions.library import FUNCTIONS, find
 from engine.functions.rif_values import identical
 from engine.ir import lists
-from engine.ir.builtins import BUILTINS
+from engine.ir.builtins import BUILTINS, STRINGS
 from engine.ir.rules import Test as Condition
+from engine.ir.terms import XSD, quote
+from grammar.rif.constants import NotAConstant, typed
 from tests.rif_documents import parse_condition
+
+from .notation import result
 
 GUARDED = {
     "anyURI": "http://ex.org/", "base64Binary": "aGk=", "boolean": "1", "date": "2024-02-29", "dateTime": "2024-02-29T12:00:00",
@@ -230,6 +234,18 @@ def test_guards(name: str) -> None:
     assert holds(f"External(pred:is-literal-{name}({constant}))") and not holds(f"External(pred:is-literal-not-{name}({constant}))")
     assert holds(f"External(pred:is-literal-not-{name}({other}))") and not holds(f"External(pred:is-literal-{name}({other}))")
     assert holds(f'External(xs:{name}("{GUARDED[name]}")) = {constant}')
+
+
+@pytest.mark.parametrize("name", list(STRINGS))
+@pytest.mark.parametrize("text", ["é·a", "ª", "aª", "a\u0300", "\u0300a", "١", "𐀀1", "a:b", ":", "_", "-a", "1a", "a.b", "a b", "a  b",
+                                  " a", "", "a\tb", "de-AT", "abcdefghi"])
+def test_a_document_has_the_literals_that_casts_give(name: str, text: str) -> None:
+    try:
+        written = typed(text, f"{XSD}{name}", "urn:document", None)
+    except NotAConstant:
+        written = ""
+    literal = f"{quote(text)}^^<{XSD}{name}>"
+    assert (written == literal) == (result(f"xsd:{name}", quote(text)) == literal) and written in (literal, "")
 
 
 def test_every_built_in_is_computed_and_tried() -> None:

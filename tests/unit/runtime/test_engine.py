@@ -164,6 +164,17 @@ def test_an_arrival_stream_is_stamped_and_closes_its_windows_by_the_clock(runnin
     assert json.loads(running.results()[-1].payload)["results"]["bindings"] == []
 
 
+def test_an_arrival_stream_has_the_clock_s_time_whatever_is_pushed_along(running: Running) -> None:
+    engine = running.engine
+    engine.put_stream("s", {"iri": "http://ex.org/s"})
+    for pushed, watermark, stamp in ((NOW - 5_000, None, NOW), (NOW + 5_000, NOW - 9_000, NOW + 100), (None, NOW + 3_000, NOW + 200),
+                                     (NOW, None, NOW + 3_000)):
+        last = engine.push("s", [item(pushed)], watermark_ms=watermark).last_id
+        running.until(lambda: any(event.position == int(last or 0) for event in engine.tail_part("s").events))
+        assert engine.tail_part("s").events[-1].t_ms == stamp
+        running.clock.advance(100)
+
+
 def test_report_on_change_answers_at_once_on_an_arrival_stream(running: Running) -> None:
     engine = running.engine
     engine.put_stream("s", {"iri": "http://ex.org/s"})
@@ -248,6 +259,23 @@ def test_the_rate_of_a_stream_is_of_items(running: Running) -> None:
     engine.push("s", [Item(NOW + n, None, tuple((S, P, f'"{value}"') for value in range(5))) for n in range(20)])
     running.until(lambda: engine.stream("s").state["itemsPerSecond"] == 2.0)
     assert engine.query("q").progress["inputRowsPerSecond"] == 10.0
+    engine.delete_stream("s", force=True)
+    engine.put_stream("s", EVENTS)
+    engine.push("s", [item(NOW + n) for n in range(5)])
+    running.until(lambda: engine.stream("s").state["items"] == 5 and len(engine.tail_part("s").events) == 5)
+    assert engine.stream("s").state["itemsPerSecond"] == 0.5, "what went by that name before is another stream"
+
+
+def test_the_rate_of_a_stream_that_a_query_makes_ends_with_it(running: Running) -> None:
+    engine, text = running.engine, """REGISTER STREAM made AS CONSTRUCT { ?s <http://ex.org/q> ?o }
+        FROM STREAM <http://ex.org/s> [RANGE 1s STEP 1s] WHERE { ?s <http://ex.org/p> ?o }"""
+    engine.put_stream("s", EVENTS)
+    engine.register(text)
+    engine.push("s", [item(NOW), item(NOW + 5_500)])
+    running.until(lambda: engine.stream("made").state["itemsPerSecond"] > 0)
+    engine.delete_query("made")
+    engine.register(text)
+    running.until(lambda: engine.stream("made").state["itemsPerSecond"] == 0)
 
 
 def test_when_the_last_answer_came_is_told_of_the_query_that_gave_it(running: Running) -> None:

@@ -40,6 +40,9 @@ def found_in(text: str, shown: Sequence[str] | None = ("p",)) -> list[Diagnostic
     (f"SELECT ?s {STREAM} {{ ?s :p ?o FILTER(?o > 3 && «?t = ?o») }}", "unbound-variable"),
     (f"SELECT ?s {STREAM} {{ ?s :p ?o FILTER(«:near(?o, 3)») }}", "unknown-function"),
     (f"SELECT (COUNT(«:f(?s)») AS ?n) {STREAM} {{ ?s :p ?o }}", "unknown-function"),
+    (f"SELECT ?s {STREAM} {{ ?s :p ?o FILTER(!«REGEX(?o, 'a{{1001}}')») }}", "bad-pattern"),
+    (f"SELECT ?s {STREAM} {{ ?s :p ?o FILTER(«REPLACE(?o, '[b-a]', 'x', 'i')» = 'x') }}", "bad-pattern"),
+    (f"SELECT ?s {STREAM} {{ ?s :p ?o FILTER(«REGEX(?o, 'a', 'g')») }}", "bad-pattern"),
     ("SELECT ?s FROM STREAM «<http://ex.org/s> [RANGE 2s STEP 10s]» { ?s :p ?o }", "step-over-range"),
     (f"SELECT ?s {STREAM} {{ «?s :temp ?o» }}", "unknown-word"),
     (f"SELECT ?s {STREAM} FROM :g {{ ?s :p ?o . «?s a :Sensr» }}", "unknown-word"),
@@ -55,6 +58,7 @@ def test_each_doubt_at_its_place(marked: str, code: str) -> None:
 @pytest.mark.parametrize("text", [
     f"SELECT * {STREAM} {{ ?s :p ?o }}", f"SELECT ?s (COUNT(*) AS ?n) {STREAM} {{ ?s :p ?o }} GROUP BY ?s",
     f"SELECT ?s ?o ?x {STREAM} {{ ?s :p ?o OPTIONAL {{ ?o :p ?x }} }}", f"SELECT ?v {STREAM} {{ ?s :p ?o BIND(?o + 1 AS ?v) }}",
+    f"SELECT ?s {STREAM} {{ ?s :p ?o FILTER(REGEX(?o, 'a{{1000}}', 'i') && REPLACE(?o, '(', ')', ?s) = ?o && REGEX(?o, ?s, 'g')) }}",
     f"SELECT ?s {STREAM} {{ ?s :p ?o FILTER(!BOUND(?x)) }}", f"CONSTRUCT {{ [] :q ?s }} {STREAM} {{ ?s :p ?o }}",
     f"PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> SELECT ?s {STREAM} {{ ?s :p ?o FILTER(xsd:integer(?o) > 3) }}",
     "SELECT ?s FROM STREAM <http://ex.org/s> [RANGE 2s STEP 2s] { ?s :p ?o }",

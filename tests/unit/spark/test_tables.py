@@ -9,12 +9,13 @@ import pytest
 from engine.functions.aggregates import _AGGREGATES
 from engine.functions.library import FUNCTIONS
 from engine.functions.typed import ANY_KIND
+from engine.ir.builtins import BUILTINS
 from engine.ir.expressions import Call, Expression
 from engine.ir.terms import Variable
 from engine.ir.windows import TIME_FUNCTIONS
 from engine.sql.calls import Columns
 from engine.sql.dialect import DIALECTS, SPARK, Dialect
-from tests.functions_page import AGGREGATES, OF_PLANS, PAGE, form, page
+from tests.functions_page import AGGREGATES, OF_PLANS, PAGE, form, page, short
 from engine.sql.functions.tables import LOWERED, REFUSED, SIMPLE, TABLES, UDF
 from engine.sql.lower import Lowering
 from tests.unit.spark.samples import A, B, expressions
@@ -27,6 +28,12 @@ def test_every_function_stands_in_exactly_one_table() -> None:
     listed = [name for table in TABLES.values() for name in table]
     assert len(listed) == len(set(listed))
     assert set(listed) - set(REFUSED) == set(FUNCTIONS) | set(_AGGREGATES) | set(TIME_FUNCTIONS) | FORMS
+
+
+def test_every_cast_is_on_the_page() -> None:
+    """Those that the tables do not have, for they are no part of SPARQL, too."""
+    casts = [iri for iri, builtin in BUILTINS.items() if builtin.group == "casts"]
+    assert len(casts) > 30 and [iri for iri in casts if not any(f"`{short(iri)}{end}" in page() for end in "(`")] == []
 
 
 def _calls_in(expression: Expression) -> Iterator[Call]:
