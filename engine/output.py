@@ -137,7 +137,7 @@ def _parts(column: pa.ChunkedArray | pa.Array) -> list[Part]:
     column = _large(column)
     first = pc.binary_slice(column.cast(pa.large_binary()), 0, 1)
     kinds = {value.as_py() for value in pc.unique(first)}
-    parts = {b"<": _iris, b"_": _blanks, b'"': _literals}
+    parts = {b"<": lambda iris: ['{"type":"uri","value":"', _inside(iris, 1, -1), '"}'], b"_": _blanks, b'"': _literals}
     present = [kind for kind in parts if kind in kinds]
     if len(present) == 1 and None not in kinds:
         return parts[present[0]](column)
@@ -222,10 +222,6 @@ def _cells(column: pa.ChunkedArray) -> list[Part]:
 def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """A column in one piece."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _iris(column: pa.ChunkedArray) -> list[Part]:
-    return ['{"type":"uri","value":"', _inside(column, 1, -1), '"}']
 
 
 def _blanks(column: pa.ChunkedArray) -> list[Part]:

@@ -91,7 +91,8 @@ def caster(name: str) -> Callable[[str], str]:
         return lambda token: _to_derived(name, token)
     if name in _BINARY:
         return lambda token: _to_binary(name, token)
-    return {"string": written, "PlainLiteral": _to_plain, "anyURI": _to_uri, "dateTimeStamp": _to_stamp, "XMLLiteral": _to_xml}[name]
+    return {"string": written, "PlainLiteral": lambda token: token if is_a(token, "PlainLiteral") else written(token),
+            "anyURI": _to_uri, "dateTimeStamp": _to_stamp, "XMLLiteral": _to_xml}[name]
 
 
 def written(token: str) -> str:
@@ -100,10 +101,6 @@ def written(token: str) -> str:
         raise ExpressionError("only literals are cast")
     octets = _octets(token)
     return to_string(token) if octets is None else string(_spelled(split(token).datatype.removeprefix(XSD), octets))
-
-
-def _to_plain(token: str) -> str:
-    return token if is_a(token, "PlainLiteral") else written(token)
 
 
 def _to_derived(name: str, token: str) -> str:

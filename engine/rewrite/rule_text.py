@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 
 from engine.ir.expressions import Call, Expression
-from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Head, Rule, Table, Test
+from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Rule, Table, Test
 from engine.ir.strata import VALUE
 from engine.ir.terms import RDF, RDF_TYPE, RDFS, XSD, Constant, Term, Variable
 
@@ -41,8 +41,9 @@ def rule_table(text: str, tables: Mapping[str, tuple[str, ...]]) -> dict[str, tu
         if not arrow:
             raise ValueError(f"no rule: {line}")
         formulas = tuple(_formula(part.strip(), tables) for part in body.split(",") if part.strip())
-        found[name] = found.get(name, ()) + tuple(Rule(_head(head.strip()), formulas, name, origin=tuple(name.split("+")), role="built-in")
-                                                  for head in heads.split(";"))
+        derived = [Falsum() if head.strip() == "false" else _atom(head.strip()) for head in heads.split(";")]
+        origin = tuple(name.split("+"))
+        found[name] = found.get(name, ()) + tuple(Rule(head, formulas, name, origin=origin, role="built-in") for head in derived)
     return found
 
 
@@ -57,10 +58,6 @@ def term(word: str) -> Term:
     if word.startswith("?"):
         return Variable(word[1:])
     return Constant(RDF_TYPE if word == "a" else iri(word))
-
-
-def _head(text: str) -> Head:
-    return Falsum() if text == "false" else _atom(text)
 
 
 def _atom(text: str) -> Atom:

@@ -76,7 +76,8 @@ class Evaluator:
         pump = Pump(executor, machine.results, machine.parse, self._recompile, parse_rules=machine.parse_rules,
                     graph_folder=own.graph_folder, limits=limits, now=machine.clock.now_ms, alive=machine.backend.alive,
                     history=machine.folder.history, following=machine.folder.holes.after, aside=machine.aside, full=self._wait_for_room,
-                    decide=self._decide, later=self._later, stands=self._stands, lane=lane, planned=machine.planned.take)
+                    stands=lambda epoch: epoch in machine.writer.appender.catalogue.epochs, decide=self._decide, later=self._later,
+                    lane=lane, planned=machine.planned.take)
         owner.call(pump.restore)
         if own.paused and self.life == 0:
             self._pause_all(pump)
@@ -273,9 +274,6 @@ class Evaluator:
 
     def _later(self, position: int) -> list[Control]:
         return [control for table in self._machine.folder.read(position) for control in controls(table)]
-
-    def _stands(self, epoch: str) -> bool:
-        return epoch in self._machine.writer.appender.catalogue.epochs
 
     def _recompile(self, statement: Statement, name: str, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet]) -> Compiled:
         """Compile a statement that was accepted when it was registered: the limits of then do not matter now."""

@@ -64,8 +64,7 @@ def evidence_of(results: ResultLog, folder: LogFolder, view: View, query: Regist
         return Evidence(query.statement, event, tuple(events), graphs, rules, makers, cut)
     first = event.tick
     if event.stream == "n":     # what ceases now may have begun so long before
-        first -= max((source.window.range_ms for source in query.statement.streams
-                      if isinstance(source.window, TimeWindow)), default=0)
+        first -= max((source.window.range_ms for source in query.statement.streams if isinstance(source.window, TimeWindow)), default=0)
     looked = _looked_since(query, view, rules, event.tick)
     if looked is not None:      # its rules see the streams through no window
         table = Timetable.of(replace(query.statement, rule_windows=()))

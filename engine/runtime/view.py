@@ -95,8 +95,7 @@ class Meters:
         before, results, recent = self.measured, len(outcome.results), self.measured.recent(now_ms)
         shown = {"at": iso(now_ms), "rows": outcome.rows, "ticks": outcome.ticks, "results": results,
                  "evaluateMs": round(outcome.evaluate_ms, 1), "totalMs": round(outcome.total_ms, 1)}
-        totals = {name: before.totals.get(name, 0) + more
-                  for name, more in (("batches", 1), ("rows", outcome.rows), ("results", results))}
+        totals = {name: before.totals.get(name, 0) + more for name, more in (("batches", 1), ("rows", outcome.rows), ("results", results))}
         begun = {notice.query: notice.data.get("epoch") for notice in outcome.notices
                  if notice.query is not None and notice.kind in ("epoch", "removed")}
         latency = {name: ms for name, ms in before.latency.items() if name not in begun}

@@ -76,17 +76,13 @@ def _rows_of(columns: Mapping[str, tuple[str, Iterable[object]]]) -> str:
     cells: list[str] = []
     casts: list[str] = []
     for name, (kind, given) in columns.items():
-        texts = ["" if value is None else _written(value) for value in given]
+        texts = ["" if value is None else str(int(value) if isinstance(value, bool) else value) for value in given]
         if casts and len(set(texts)) == 1:      # the same in every row
             casts.append(f"CAST({DUCKDB.quote(texts[0]) if texts[0] else 'NULL'} AS {kind}) AS {name}")
         else:
             cells.append(f"unnest(string_split({DUCKDB.quote(_BETWEEN.join(texts))}, chr({ord(_BETWEEN)}))) AS {name}")
             casts.append(f"CAST(nullif({name}, '') AS {kind}) AS {name}")
     return f"SELECT {', '.join(casts)} FROM (SELECT {', '.join(cells)})"
-
-
-def _written(value: object) -> str:
-    return str(int(value)) if isinstance(value, int) else str(value)
 
 
 def _kept_text(source: KeptSource, see: Sequence[str], views: Mapping[tuple[str, str], KeptView]) -> str:

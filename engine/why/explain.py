@@ -111,8 +111,7 @@ def _search(case: Case, rules: Sequence[Rule], used: Sequence[RuleSet], division
         history.add(event)
     context = Context(case.at_ms, case.query)
     held = _staged(case, division, used, budget).given() if division.is_timed else None
-    world = World(case.statement, case.tick, history, case.graphs, rules, stated(division.plain),
-                  case.makers, context, budget, held)
+    world = World(case.statement, case.tick, history, case.graphs, rules, stated(division.plain), case.makers, context, budget, held)
     finder = _Finder(world, Tracer(world.dataset, context, budget), members)
     traces = _traces(case.statement, finder.tracer, world.shown, row)
     return Explanation(*taken(finder.proofs(traces), most, budget))
@@ -123,8 +122,7 @@ def _staged(case: Case, division: Division, used: Sequence[RuleSet], budget: Bud
     reads = {source.stream for source in statement.streams}
     graphs = (g for g in (*statement.graphs, *statement.reasoning_graphs) if not g.named)
     events = [event for event in case.events if event.stream in reads]
-    return Staged(division, used, events, case.makers, static(case.graphs, graphs), case.tick,
-                  statement.on_change, budget, case.cut_ms)
+    return Staged(division, used, events, case.makers, static(case.graphs, graphs), case.tick, statement.on_change, budget, case.cut_ms)
 
 
 class _Finder:

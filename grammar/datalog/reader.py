@@ -130,8 +130,7 @@ class Reader(TokenReader):
         if self.token.kind == "language":
             tag = self.next()
             if not is_language_tag(tag.text[1:]):
-                self.report.error(f"{tag.text} is no language tag.", self.report.of(tag),
-                                  hint="subtags have at most eight characters")
+                self.report.error(f"{tag.text} is no language tag.", self.report.of(tag), hint="subtags have at most eight characters")
             return literal(text, language=tag.text[1:])
         if self.take("^^"):
             return literal(text, self.iri("the IRI of a datatype"))
