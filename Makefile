@@ -12,9 +12,9 @@ BIN = $(VENV)/bin
 PYTHON =
 ARGS =
 TESTS =
-# What small statements of DuckDB free is used again by the next: Spark's workers have the same (engine/spark/settings.py).
-QUICK = GLIBC_TUNABLES=$${GLIBC_TUNABLES:-glibc.malloc.tcache_count=2000}
-PYTEST = $(QUICK) $(BIN)/python -m pytest -q
+# Memory that a small statement of DuckDB frees is kept at hand for the next, as in Spark's workers (engine/spark/settings.py).
+MALLOC = GLIBC_TUNABLES=$${GLIBC_TUNABLES:-glibc.malloc.tcache_count=2000}
+PYTEST = $(MALLOC) $(BIN)/python -m pytest -q
 BESIDE = -n 2 --dist loadfile --no-loadscope-reorder
 PIP = $(BIN)/python -m pip --disable-pip-version-check --no-input
 
@@ -42,7 +42,7 @@ lint: $(VENV)/.dev
 	@$(BIN)/python -m mypy
 
 bench: $(VENV)/.dev $(VENV)/.spark
-	@$(QUICK) $(BIN)/python -m tests.bench $(ARGS)
+	@$(MALLOC) $(BIN)/python -m tests.bench $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist thalweg.egg-info .pytest_cache .mypy_cache .hypothesis .coverage htmlcov

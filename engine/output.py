@@ -137,7 +137,8 @@ def _parts(column: pa.ChunkedArray | pa.Array) -> list[Part]:
     column = _large(column)
     first = pc.binary_slice(column.cast(pa.large_binary()), 0, 1)
     kinds = {value.as_py() for value in pc.unique(first)}
-    parts = {b"<": lambda iris: ['{"type":"uri","value":"', _inside(iris, 1, -1), '"}'], b"_": _blanks, b'"': _literals}
+    parts = {b"<": lambda iris: ['{"type":"uri","value":"', _inside(iris, 1, -1), '"}'],
+             b"_": lambda blank: ['{"type":"bnode","value":"', _inside(blank, 2, 1 << 40), '"}'], b'"': _literals}
     present = [kind for kind in parts if kind in kinds]
     if len(present) == 1 and None not in kinds:
         return parts[present[0]](column)
@@ -222,10 +223,6 @@ def _cells(column: pa.ChunkedArray) -> list[Part]:
 def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """A column in one piece."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _blanks(column: pa.ChunkedArray) -> list[Part]:
-    return ['{"type":"bnode","value":"', _inside(column, 2, 1 << 40), '"}']
 
 
 def _literals(column: pa.ChunkedArray) -> list[Part]:

@@ -10,7 +10,7 @@ from pyparsing import ParserElement
 
 from engine.ir.spans import Diagnostic
 from engine.ir.statement import OWN_WINDOW
-from grammar.clauses import (FORMS, REGISTER, SOURCE, STREAM_PATTERN, Clause, ClauseError, read_clause)
+from grammar.clauses import FORMS, REGISTER, SOURCE, STREAM_PATTERN, Clause, ClauseError, read_clause
 from grammar.hints import clause_diagnostic
 from grammar.text import Leaf, Text, Token
 

@@ -6,9 +6,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-from engine.functions import regexes
+from engine.functions import regex_matchers, regexes
 from engine.functions.library import FUNCTIONS
-from engine.functions.regex_matchers import LARGEST_PROGRAM, MOST_STEPS
 from engine.functions.regex_syntax import DEEPEST_NESTING, LONGEST_PATTERN, MOST_REPEATS
 from engine.ir.builtins import BUILTINS
 from engine.ir.terms import RDF, XSD
@@ -29,14 +28,13 @@ Spark's tasks). Made from `engine/sql/functions/tables.py`; `python -m tests.fun
 - `NOW()` is the evaluation time T, and `RAND()` is seeded by query, T, row and call, as are `UUID`, `STRUUID` and `BNODE`: a replay
   gives what the live run gave.
 - A function named by an unknown IRI is an error in every row, as SPARQL 1.1 section 17.6 allows.
-- A pattern of `REGEX` or `REPLACE` has at most {pattern:,} characters, a counted repeat (`{{n,m}}`) at most {repeats:,}; brackets nest at
-  most {nesting:,} deep. Where a text is so long that backtracking might take more than about {steps:,.0f} steps (a text of more than
-  {long:,} characters for `a{{1000}}`; any for nested repeats), an automaton of at most {program:,} states, which knows no back
-  references, goes through it, in at most {machine:,} steps of its own. What is beyond any of these bounds is an error as SPARQL has it: a
-  FILTER is not true, BIND leaves the variable unbound. `POST /explain` and the answer to a registration warn of a constant pattern that
+- A pattern of `REGEX` or `REPLACE` has at most {pattern:,} characters, a counted repeat (`{{n,m}}`) at most {repeats:,}; parentheses and
+  classes nest at most {nesting:,} deep. A text for which backtracking might take more than about {steps:,.0f} steps (more than
+  {long:,} characters for `a{{1000}}`; any text for nested repeats) is matched by an automaton instead. It has at most {program:,} states,
+  takes at most {machine:,} steps, and knows no back references. What exceeds a bound is an error in SPARQL's sense: a FILTER is not true,
+  BIND leaves the variable unbound. `POST /explain` and the answer to a registration warn of a constant pattern that
   is an error whatever the text (`bad-pattern`).
-- RIF's built-ins (`docs/rules.md`) are there in queries too, by their IRIs, as calls. Among them are casts to types of which the tables
-  below have none:
+- RIF's built-ins (`docs/rules.md`) can be called in queries too, by their IRIs. They include casts that the tables below do not have:
   {casts}.
 """
 CASTS = [iri for iri, builtin in BUILTINS.items() if builtin.group == "casts" and iri not in FUNCTIONS]
@@ -107,7 +105,8 @@ def page() -> str:
     order = [*SECTIONS, "17.5", "ours"]
     casts = textwrap.fill(", ".join(f"`{short(name)}`" for name in CASTS), 130, subsequent_indent="  ", break_on_hyphens=False)
     parts = [HEAD.format(casts=casts, pattern=LONGEST_PATTERN, repeats=MOST_REPEATS, nesting=DEEPEST_NESTING, steps=regexes.MOST_STEPS,
-                         long=regexes.regex("a{1000}").finder.longest, program=LARGEST_PROGRAM, machine=MOST_STEPS)]
+                         long=regexes.regex("a{1000}").finder.longest, program=regex_matchers.LARGEST_PROGRAM,
+                         machine=regex_matchers.MOST_STEPS)]
     for title, table in TABLES.items():
         rows = ["| function | `sql` | `local` | SPARQL 1.1 | how |", "|---|---|---|---|---|"]
         for name in sorted(table, key=lambda name: order.index(section(name))):

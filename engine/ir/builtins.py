@@ -44,7 +44,7 @@ STRINGS = {name: re.compile(form) for name, form in {
     "normalizedString": r"[^\t\n\r]*", "token": r"(?:[^\t\n\r ]+(?: [^\t\n\r ]+)*)?",
     "language": "[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*",
     "Name": f"[{LETTERS}_:][{WORD}.:-]*", "NCName": f"[{LETTERS}_][{WORD}.-]*", "NMTOKEN": f"[{WORD}.:-]+"}.items()}
-"""The types derived from xsd:string, with their lexical forms (XML Schema part 2, sections 3.4.1 to 3.4.7)."""
+"""The types derived from xsd:string, with their lexical forms (XSD 1.1 part 2, sections 3.4.1 to 3.4.7)."""
 DATATYPES = {
     **{name: XSD + name for name in (
         "anyURI", "base64Binary", "boolean", "date", "dateTime", "dateTimeStamp", "double", "float", "hexBinary", "decimal",

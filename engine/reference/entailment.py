@@ -81,7 +81,8 @@ def _consequences(graph: Graph) -> Iterator[Triple]:
     for kind, below, place in ((PROPERTY, SUB_PROPERTY, 0), (CLASS, SUB_CLASS, 2)):
         spoken_of = {triple[place] for relation in (DOMAIN, RANGE) for triple in graph.match(None, relation, None)}
         members = {x for x, _, _ in graph.match(None, RDF_TYPE, kind)}
-        yield from ((x, below, x) for x in members | spoken_of | _named(graph, below))   # rdfs6, rdfs10
+        named = {x for a, _, b in graph.match(None, below, None) for x in (a, b)}
+        yield from ((x, below, x) for x in members | spoken_of | named)   # rdfs6, rdfs10
     for a, p, b in graph.match(None, SUB_CLASS, None):
         yield from ((a, p, c) for _, _, c in graph.match(b, SUB_CLASS, None))            # rdfs11
         yield from ((x, RDF_TYPE, b) for x, _, _ in graph.match(None, RDF_TYPE, a))      # rdfs9
@@ -92,7 +93,3 @@ def _consequences(graph: Graph) -> Iterator[Triple]:
         yield from ((x, RDF_TYPE, c) for x, _, _ in graph.match(None, a, None))          # rdfs2
     for a, _, c in graph.match(None, RANGE, None):
         yield from ((y, RDF_TYPE, c) for _, _, y in graph.match(None, a, None))          # rdfs3
-
-
-def _named(graph: Graph, relation: str) -> set[str]:
-    return {x for a, _, b in graph.match(None, relation, None) for x in (a, b)}

@@ -167,7 +167,7 @@ class Barriers:
         self.executor.forget(epoch)
 
     def _forget(self, gone: str) -> None:
-        """A stream has ended: what comes by its name from now on is another's."""
+        """A stream has ended: what comes under its name from now on belongs to another stream."""
         self.kept.forget(gone)
         self._outcome.gone.add(gone)
         self._outcome.came.pop(gone, None)

@@ -64,8 +64,8 @@ class ProducerFailedError(RuntimeError):
 
 @dataclass(slots=True)
 class Outcome:
-    """What a batch brought; `came` are triples and items by stream, `gone` the streams that have ended. `committed`: rows of the log, or
-    what was evaluated beside the pump."""
+    """What a batch brought; `came` has the numbers of triples and items by stream, `gone` the streams that have ended. `committed`: rows of
+    the log, or what was evaluated beside the pump."""
 
     results: list[ResultEvent] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)

@@ -184,7 +184,7 @@ _LONGEST_MS = 1_000
 
 class Timer:
     """A thread that appends what is due with time. An arrival stream without items gets a clock mark exactly when the next evaluation of a
-    query on it is due, or somebody has asked: windows close in time, and an idle server writes nothing."""
+    query on it is due, or at a time that was asked for: windows close in time, and an idle server writes nothing."""
 
     def __init__(self, clock: Clock, writer: LogWriter, on_failure: Callable[[BaseException], None] | None = None) -> None:
         self._clock, self._writer = clock, writer
@@ -206,7 +206,7 @@ class Timer:
         self._wake.set()
 
     def ask(self, times: Sequence[tuple[int, tuple[str, ...]]]) -> Callable[[], object]:
-        """Mark streams at times at which perhaps nothing is due, unless what this gives is called before."""
+        """Mark streams when the clock is at these times, even if no evaluation is due then, until the returned function is called."""
         key = object()
         self._asked[key] = times
         self._wake.set()

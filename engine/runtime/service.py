@@ -81,10 +81,11 @@ class Engine(UploadCommands):
         return self._machine.listeners.subscribe(listener)
 
     def tell_when(self, name: str, at_ms: int) -> Callable[[], object]:
-        """Have it told that a query's progress is past a time, though nothing comes on its arrival streams, until what this gives is
-        called."""
+        """See that a notice tells when a query's progress is past a time, even if nothing comes on its arrival streams. Ends when the
+        returned function is called."""
         view = self._machine.view
-        times = (at_ms + later for later in (1, 1_000, 5_000, 30_000))      # what was told a moment before is not told again
+        # Progress soon after the last notice is not told (Meters.news): one mark may not be enough.
+        times = (at_ms + later for later in (1, 1_000, 5_000, 30_000))
         return self._machine.timer.ask(view.catalogue.queries.awaited(zip(repeat(self._query(name, view)), times)))
 
     # --- plans

@@ -131,7 +131,9 @@ def _wrong_pattern(call: ex.Call) -> str | None:
     given = [arg.token for arg in (call.args[1], *call.args[_FLAGS[call.function]:]) if isinstance(arg, Constant)]
     try:
         if len(given) == 1 + len(call.args[_FLAGS[call.function]:]):
-            regex(*map(simple_text, given))
+            # Also builds the automaton of a pattern that always needs it.
+            if regex(*map(simple_text, given)).matches("") and call.function == "REPLACE":
+                return "the pattern to replace matches the empty string"
     except ExpressionError as error:
         return str(error)
     return None

@@ -156,7 +156,8 @@ class UploadCommands(QueryCommands):
                 continue
             for hinders, why in (
                     (query.statement.timed_rules, "with a time of their own: what was derived cannot be taken back"),
-                    (timeline_of(rules), "without a time of their own, as the new ones have: what these need of the past is not kept"),
+                    (timeline_of(rules),
+                     "as rules without a time of their own: the new ones have one, and what they need of the past is not kept"),
                     (old and rule_windows([rules]) != rule_windows([old]), "with another Window: what they have to see is not kept")):
                 if hinders:
                     raise in_use(f"The query {query.name!r} uses these rules {why}.", [query.name])

@@ -49,10 +49,10 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class _Came:
-    """The triples and items that a batch which ended at `at_ms` brought of each stream that is there still."""
+    """How many triples and items a batch that ended at `at_ms` brought, by stream; streams that have ended since are left out."""
 
     at_ms: int
-    came: Mapping[str, tuple[int, int]]
+    counts: Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,11 @@ class Measured:
 
     def rows(self, iri: str, now_ms: int) -> float:
         """Triples per second of a stream over the last ten seconds."""
-        return sum(batch.came.get(iri, (0, 0))[0] for batch in self.recent(now_ms)) * 1000 / _SPAN_MS
+        return sum(batch.counts.get(iri, (0, 0))[0] for batch in self.recent(now_ms)) * 1000 / _SPAN_MS
 
     def stream(self, iri: str, now_ms: int) -> float:
         """Items per second of a stream over the last ten seconds."""
-        return round(sum(batch.came.get(iri, (0, 0))[1] for batch in self.recent(now_ms)) * 1000 / _SPAN_MS, 1)
+        return round(sum(batch.counts.get(iri, (0, 0))[1] for batch in self.recent(now_ms)) * 1000 / _SPAN_MS, 1)
 
     def recent(self, now_ms: int) -> list[_Came]:
         return [batch for batch in self.came if batch.at_ms >= now_ms - _SPAN_MS]
@@ -108,7 +108,7 @@ class Meters:
             told = self._told.setdefault(event.query, _Told())
             told.closed += 1
             told.empty += event.meta.get("rows") == 0
-        kept = ({iri: count for iri, count in batch.came.items() if iri not in outcome.gone} for batch in recent)
+        kept = ({iri: count for iri, count in batch.counts.items() if iri not in outcome.gone} for batch in recent)
         came = (*(_Came(batch.at_ms, counts) for batch, counts in zip(recent, kept)), _Came(now_ms, outcome.came))
         self.measured = Measured((*before.batches, shown)[-_BATCHES:], totals, came, latency, answered)
 

@@ -116,7 +116,7 @@ _JAVA_OPTIONS = ("-Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC -
                  "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 "
                  "-XX:Tier4BackEdgeThreshold=400000")
 
-# In a worker: what a small statement of DuckDB frees is used again by the next, where glibc by itself keeps seven pieces of each size.
+# For workers: memory that a small statement of DuckDB frees is kept at hand for the next. By default glibc keeps seven chunks of each size.
 _MALLOC = "glibc.malloc.tcache_count=2000"
 
 # What decides answers. Literals must reach SQL as they are: no ${...} in them is a variable.

@@ -48,8 +48,8 @@ class Meeting:
 @dataclass(frozen=True, slots=True)
 class Delta:
     """What some new facts add: the rows that `joined` gives over its `parts`, temporary tables (name -> text) that are made before, in this
-    order; none where one of them is empty, or where one of the `meetings` does not hold. `alone` serves where what is new in a window, by
-    number, is about subjects that had no facts before."""
+    order; none where one of them is empty, or where one of the `meetings` does not hold. `alone`: the number of a
+    window, and the delta that serves in place of this one where its new facts are about subjects that had no facts before."""
 
     parts: Mapping[str, str]
     joined: str
@@ -285,10 +285,11 @@ class KeptWriter:
             relations[group] = name
         if len(scans) > 1:      # one statement less; of a scan alone DuckDB would not know how few rows it has
             relations[group] = f"({parts.pop(name)})"
-        window = self._source.scans[self._groups[first][0]].source
-        return Delta(parts, self._kept([(relations[group], self._groups[group]) for group in sorted(relations)], filters),
-                     tuple(self._meetings(first)), (window.index, self._delta(first, alone=True)) if isinstance(window, WindowSource)
-                     and len(self._groups[first]) > 1 and not alone else None)
+        window, cheaper = self._source.scans[self._groups[first][0]].source, None
+        if isinstance(window, WindowSource) and len(self._groups[first]) > 1 and not alone:
+            cheaper = window.index, self._delta(first, alone=True)
+        whole = self._kept([(relations[group], self._groups[group]) for group in sorted(relations)], filters)
+        return Delta(parts, whole, tuple(self._meetings(first)), cheaper)
 
     def _meetings(self, first: int) -> Iterator[Meeting]:
         """What new facts of a group have in common with those of others. Where a group has several scans, the new fact may be one of any:

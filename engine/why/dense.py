@@ -20,7 +20,7 @@ from engine.timeline import (MIN, Interval, box_minus, coalesce, common, diamond
 from engine.why import timed
 from engine.why.index import LAST, Given, Index
 from engine.why.timed import Path, Search, Way, during, step
-from engine.why.trees import (Absent, Asserted, Budget, Derived, Holds, Proof, Source, asserted, depth)
+from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof, Source, asserted, depth
 
 Intervals = tuple[Interval, ...]
 View = tuple[int | None, int]

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from engine.functions.expressions import Context
 from engine.functions.terms import number_of
-from engine.ir.rules import (Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Formula, Negation, Rule, RuleSet, Table, Test,
-                             WindowFormula)
+from engine.ir.rules import Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Formula, Negation, Rule, RuleSet, Table, Test, WindowFormula
 from engine.ir.strata import endless, rounds, strata
 from engine.reference import granules
 from engine.reference.formulas import Ground, Row, ground, headed, in_quick_order, unify, value_of

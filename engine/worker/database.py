@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MEMORY_VARIABLE = "THALWEG_WORKER_MEMORY"
 THREADS_VARIABLE = "THALWEG_WORKER_THREADS"
 DEFAULT_MEMORY = "2GB"
-MOST_PARSED = 2_048  # statements of a database: a kept relation has one, a kept closure some twenty
+MOST_PARSED = 2_048  # statements of a database: a table of facts has one or two, a kept relation some a pattern, a kept closure twenty
 CLOSED = ("temp_directory = ''", "allow_persistent_secrets = false", "autoinstall_known_extensions = false",
           "autoload_known_extensions = false", "allow_community_extensions = false", "python_enable_replacements = false",
           "enable_external_access = false")
@@ -77,7 +77,7 @@ def register(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | 
 
 @dataclass(slots=True)
 class Given:
-    """What a view reads: other rows of the same schema each time."""
+    """The rows that a view reads; they are replaced by others of the same schema."""
 
     rows: pa.Table
 
@@ -87,12 +87,12 @@ class Given:
 
 @contextmanager
 def registered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, views: dict[str, Given]) -> Iterator[None]:
-    """Within it, statements read rows by a name. The view stays, in the `views` of this connection: to make and drop one takes as long as a
-    small statement."""
-    view, schema = views.get(name), rows.schema
+    """Within it, statements read rows by a name; then the view has none. To make and drop one takes as long as a small statement: `views`
+    are those of this connection that are used again (an empty mapping: it is made anew)."""
+    view, schema = views.pop(name, None), rows.schema
     if view is None or view.rows.schema != schema:
-        view = views[name] = Given(rows)
-        register(connection, name, view)
+        register(connection, name, view := Given(rows))     # an interrupt may leave none
+    views[name] = view
     view.rows = rows
     try:
         yield

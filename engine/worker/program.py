@@ -147,7 +147,7 @@ class ProgramState:
                 step.take(stratum)
             return step.end()
         finally:
-            step.views.close()
+            step.reading.close()
             self.turns, self.mark.past = point["turn"], until
 
     def hold(self, facts: Tables, derived: Tables) -> None:
@@ -257,9 +257,9 @@ class _Step:
         self.point = point
         self.touched: dict[str, int] = {}
         self.rounds: set[str] = set()   # relations with rows of the last round
-        self.views = ExitStack()
+        self.reading = ExitStack()
         for name, table in given.items():
-            self.views.enter_context(registered(state.connection, f"{state.tables[name]}_given", table, state.views))
+            self.reading.enter_context(registered(state.connection, f"{state.tables[name]}_given", table, state.views))
 
     def take(self, stratum: plan.Stratum) -> None:
         """Take the relations of a stratum on to the end of the step."""

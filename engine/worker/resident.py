@@ -183,6 +183,7 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
         return      # a task that is run again
     given = unpack(step.data)
     hashed, order = (f", {HASHED}", " ORDER BY hp") if "s" in given.schema.names else ("", "")   # of facts, not of constants
+    # The number is a parameter, so that the text is the same for each batch, and parsed once.
     rows, part = f"SELECT *, CAST($part AS BIGINT) AS part{hashed} FROM {_NEW}", {"part": step.upto}
     hashes = dict[str, Hashes]()
     with registered(connection, _NEW, given, kept_beside(connection, f"{__name__}.given")):
@@ -334,9 +335,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         _know_hashes(connection, name, table, columns)
     given |= {f"near{n}": tables[n].nearest(batch) for n, (_, batch) in enumerate(known.seen[:len(text.tables)])}
     known.steps += 1
-    deltas = (delta.alone[1] if delta.alone and given[f"near{delta.alone[0]}"] > given[f"seen{delta.alone[0]}"] else delta
-              for delta in text.deltas)
-    added = [_add(connection, text, delta, given | {"step": known.steps}) for delta in deltas
+    added = [_add(connection, text, delta, given | {"step": known.steps}) for delta in (_fitting(each, given) for each in text.deltas)
              if all(_may_meet(tables, known.seen, meeting) for meeting in delta.meetings)]
     keys = np.concatenate([NO_HASHES, *(one.key for one in added)])
     known.seen, known.rows = now, known.rows + len(keys)
@@ -365,6 +364,12 @@ def _may_meet(tables: Sequence[Held], seen: Sequence[tuple[int, int]], meeting: 
     new = tables[meeting.new].new_hashes(seen[meeting.new][1], meeting.new_column)
     runs = tables[meeting.old].runs.get(meeting.old_column)
     return new is None or runs is None or runs.have(new, seen[meeting.old][1] if meeting.before else None)
+
+
+def _fitting(delta: Delta, given: Mapping[str, int]) -> Delta:
+    """The delta, or the cheaper one where no batch that was seen has facts about the subjects of new ones."""
+    window, cheaper = delta.alone or (0, delta)
+    return cheaper if given[f"near{window}"] > given[f"seen{window}"] else delta
 
 
 def _settle(connection: duckdb.DuckDBPyConnection, text: KeptText, known: _Kept) -> None:

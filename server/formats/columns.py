@@ -136,7 +136,7 @@ def _split(lines: pa.Array, format_: RdfFormat, named: bool) -> pa.Table | None:
         parts.append(_rows(numbers, rest, *columns))
     merged = pa.concat_tables([part for part in parts if part.num_rows]).combine_chunks()
     line = merged["line"].to_numpy()
-    return (merged if np.all(np.diff(line) > 0) else merged.take(pa.array(np.argsort(line, kind="stable"))))
+    return merged if np.all(np.diff(line) > 0) else merged.take(pa.array(np.argsort(line, kind="stable")))
 
 
 def _rows(numbers: np.typing.NDArray[np.int64], mask: pa.Array, *terms: pa.Array) -> pa.Table:

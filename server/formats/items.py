@@ -44,7 +44,7 @@ def from_parser(error: SyntaxError, body: bytes, *, line_offset: int = 0, column
         detail = "The @context must be written inline; contexts are not fetched."
         return Problem("remote-context-disabled", detail, errors=[{"detail": detail}], extra={"bundled": []})
     detail = (told.partition(": ")[2] if told.startswith("Parser error") else told).rstrip(".") + "."
-    if detail == "Unexpected end of file.":     # of the line, or of all lines, however many there are
+    if detail == "Unexpected end of file.":     # pyoxigraph's words for a token without an end; in N-Quads it reads to the end of the line
         detail = "What begins here has no end."
     detail = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in detail)
     if error.lineno is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pytest
@@ -19,6 +19,7 @@ from engine.execution.own_process import own_process
 from engine.limits import LimitExceeded, Postponed
 from engine.records import Event
 from engine.runtime.rows import facts_of, graph_table
+from engine.sql.kept import Delta
 from engine.timeline import MIN
 from engine.worker import resident, resident as kept
 from grammar.statement import parse
@@ -150,6 +151,29 @@ def test_a_new_fact_finds_partners_through_older_ones_about_its_subject(monkeypa
             content.append(facts_of(encode([Event(step + 1, S, 2_000 * step, None, facts, 0)])))
             [answer] = executor.evaluate([Due("q", query, (2_000 * step + 2_000,), -1, {S: content}, {})])
             assert len(list(rows(answer))) == step // 2   # type: ignore[call-overload]
+
+
+def test_a_star_of_a_new_subject_is_found_among_the_new_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resident, "_MANY", 0)
+    monkeypatch.setattr(resident, "_MOST_NEW", 0)   # never made anew
+    fitting, alone, content = resident._fitting, list[bool](), StreamContent()
+
+    def chosen(delta: Delta, given: Mapping[str, int]) -> Delta:
+        found = fitting(delta, given)
+        alone.append(found is not delta)
+        return found
+
+    monkeypatch.setattr(resident, "_fitting", chosen)
+    with own_process(1) as tasks:
+        executor = Executor(tasks, force_strategy="incremental")
+        query = compiled(f"SELECT ?s ?a ?b {WINDOW} WHERE {{ WINDOW :w {{ ?s :p ?a ; :q ?b }} }}", "q")
+        for step, (subject, properties, count) in enumerate((("x", "pq", 1), ("y", "pq", 2), ("z", "p", 2), ("z", "q", 2), ("x", "q", 1))):
+            facts = tuple((f"<{E}{subject}>", f"<{E}{name}>", f'"{step}"') for name in properties)
+            content.append(facts_of(encode([Event(step + 1, S, 2_000 * step, None, facts, 0)])))
+            [answer] = executor.evaluate([Due("q", query, (2_000 * step + 2_000,), -1, {S: content}, {})])
+            assert len(list(rows(answer))) == count, step   # type: ignore[call-overload]
+        executor.close()
+    assert alone == [True, True, False, False], "y and z are new, what comes then is about z and x"
 
 
 ONE, A = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"a"'

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.functions import regex_syntax as syntax
-from engine.functions.charclasses import Ranges
 from engine.functions.context import ExpressionError
 from engine.functions.regex_matchers import Writer
 from engine.functions.regexes import regex
@@ -204,15 +203,11 @@ class _Writer(Writer):
         ranges = list(node.ranges)
         if node.fixed:
             self.ascii_only = True
-            ranges += [pair for fixed in node.fixed for pair in _within_ascii(fixed)]
+            ranges += [(low, min(high, _ASCII)) for fixed in node.fixed for low, high in fixed if low <= _ASCII]
         if not ranges:
             raise Unsafe
         listed = "".join(_char(low) if low == high else f"{_char(low)}-{_char(high)}" for low, high in ranges)
         return f"[{'^' if node.negated else ''}{listed}]"
-
-
-def _within_ascii(ranges: Ranges) -> list[tuple[int, int]]:
-    return [(low, min(high, _ASCII)) for low, high in ranges if low <= _ASCII]
 
 
 def _char(code: int) -> str:

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from engine.worker import database
 from engine.worker.database import register
 
 
@@ -18,6 +19,24 @@ def test_a_view_that_was_left_is_replaced() -> None:
     connection.execute("CREATE TEMP VIEW given AS SELECT 1 AS a")
     register(connection, "given", pa.table({"a": [2]}))
     assert connection.execute("SELECT * FROM given").fetchall() == [(2,)]
+
+
+def test_a_view_that_could_not_be_made_is_made_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, rows, views = duckdb.connect(), pa.table({"a": [1]}), dict[str, database.Given]()
+
+    def interrupted(*_: object) -> None:
+        raise duckdb.InterruptException("now")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "register", interrupted)
+        with pytest.raises(duckdb.InterruptException), database.registered(connection, "given", rows, views):
+            pass
+    for more in (1, 2):
+        with database.registered(connection, "given", pa.table({"a": [more]}), views):
+            assert connection.execute("SELECT * FROM given").fetchall() == [(more,)]
+        assert connection.execute("SELECT count(*) FROM given").fetchall() == [(0,)]
+    with database.registered(connection, "given", pa.table({"a": ["x"], "b": [2]}), views):
+        assert connection.execute("SELECT * FROM given").fetchall() == [("x", 2)]
 
 
 def test_after_interrupts_rows_are_read_again() -> None:
