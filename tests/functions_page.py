@@ -30,10 +30,10 @@ Spark's tasks). Made from `engine/sql/functions/tables.py`; `python -m tests.fun
 - A function named by an unknown IRI is an error in every row, as SPARQL 1.1 section 17.6 allows.
 - A pattern of `REGEX` or `REPLACE` has at most {pattern:,} characters, a counted repeat (`{{n,m}}`) at most {repeats:,}; parentheses and
   classes nest at most {nesting:,} deep. A text for which backtracking might take more than about {steps:,.0f} steps (more than
-  {long:,} characters for `a{{1000}}`; any text for nested repeats) is matched by an automaton instead. It has at most {program:,} states,
-  takes at most {machine:,} steps, and knows no back references. What exceeds a bound is an error in SPARQL's sense: a FILTER is not true,
-  BIND leaves the variable unbound. `POST /explain` and the answer to a registration warn of a constant pattern that
-  is an error whatever the text (`bad-pattern`).
+  {long:,} characters for `a{{1000}}`; any text for repeats without a bound within such repeats) is matched by an
+  automaton instead. It has at most {program:,} states, takes at most {machine:,} steps, and knows no back references. What exceeds a bound
+  is an error in SPARQL's sense: a FILTER is not true, BIND leaves the variable unbound. `POST /explain` and the answer to a registration
+  warn of a constant pattern that is an error whatever the text (`bad-pattern`).
 - RIF's built-ins (`docs/rules.md`) can be called in queries too, by their IRIs. They include casts that the tables below do not have:
   {casts}.
 """
