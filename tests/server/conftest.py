@@ -12,8 +12,10 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from engine.runtime.service import Engine
 from server.app import create_app
 from server.asgi import Application
+from server.feeds.exchange import Exchange
 from server.limits import Limits
 from server.problems import MEDIA, SLUGS
 from server.serving import Server, listen
@@ -40,6 +42,15 @@ class Live:
 @pytest.fixture
 def engine() -> FakeEngine:
     return FakeEngine()
+
+
+@pytest.fixture
+def exchange(engine: Engine | FakeEngine) -> Iterator[Exchange]:
+    """The feeds of an engine, as long as a test lasts."""
+    found = Exchange(engine, Limits())
+    found.start()
+    yield found
+    found.stop()
 
 
 @pytest.fixture

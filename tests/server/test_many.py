@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from server.feeds.exchange import Exchange
 from server.feeds.driver import ManyFeeds
 from server.feeds.options import Options
-from server.limits import Limits
 from tests.server.conftest import TEXT
 from tests.server.fake_engine import FakeEngine, rows
 from tests.waiting import wait_until
@@ -25,14 +23,6 @@ def engine() -> FakeEngine:
     for name in NAMES:
         made.register(TEXT.replace("hot", name), name)
     return made
-
-
-@pytest.fixture
-def exchange(engine: FakeEngine) -> Iterator[Exchange]:
-    made = Exchange(engine, Limits())
-    made.start()
-    yield made
-    made.stop()
 
 
 def polled(feed: ManyFeeds, now: float) -> list[tuple[str, str | None]]:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
+from engine.runtime.service import Engine
 from server.app import create_app
 from server.feeds.exchange import Exchange
 from server.feeds.feed import Feed
 from server.feeds.frames import Frame
 from server.feeds.options import Options
-from server.limits import Limits
 from tests.unit.runtime.test_catalogue import Unsettled
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, item
 
@@ -41,11 +41,8 @@ def client(running: Unsettled) -> FlaskClient:
 
 
 @pytest.fixture
-def exchange(running: Unsettled) -> Iterator[Exchange]:
-    found = Exchange(running.engine, Limits())
-    found.start()
-    yield found
-    found.stop()
+def engine(running: Unsettled) -> Engine:
+    return running.engine
 
 
 class Client:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.runtime.service import Engine
 from server.feeds.exchange import Exchange
 from server.feeds.feed import Feed
 from server.feeds.options import Options
-from server.limits import Limits
 from tests.clocks import ManualClock
 from tests.unit.runtime.test_derived import HOT, READER
 from tests.unit.runtime.test_engine import NOW, TEXT, Running, item
@@ -27,11 +27,8 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 
 @pytest.fixture
-def exchange(running: Running) -> Iterator[Exchange]:
-    found = Exchange(running.engine, Limits())
-    found.start()
-    yield found
-    found.stop()
+def engine(running: Running) -> Engine:
+    return running.engine
 
 
 class Client:
