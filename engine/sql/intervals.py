@@ -17,9 +17,8 @@ from engine.ir.rules import Table as Values
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan import intervals as plan
 from engine.sql.codes import write_call
-from engine.sql.tree import (Value, above, aliased, ascending, at_least, at_most, begins, below, bigint, column, end_of_run, equal,
-                             first_known, flag, greatest, last_end, least, number, parameter, plus, running_max, same, select, text,
-                             union_all, when)
+from engine.sql.tree import (Value, above, aliased, ascending, at_least, at_most, below, bigint, column, equal, first_known, flag, greatest,
+                             least, number, parameter, plus, running_max, same, select, text, union_all, when)
 from engine.timeline import MAX, MIN, Interval
 
 _INTEGER = integer(0)[2:]       # what follows the digits of an xsd:integer
@@ -287,9 +286,14 @@ def _from_start(rows: Rows) -> Rows:
 
 def coalesced(rows: exp.Query, keys: Sequence[str]) -> exp.Query:
     """Rows of the same keys that overlap or touch as one."""
-    ordered = select(*keys, "lo", running_max("hi", keys, [ascending("lo")]).as_("before"), last_end(keys), source=aliased(rows, "p"))
-    starts = select(*keys, "lo", "before", "last", source=aliased(ordered, "o"), where=[begins()])
-    return select(*keys, "lo", end_of_run(keys), source=aliased(starts, "s"))
+    last = exp.Window(this=exp.Max(this=column("hi")), partition_by=[column(key) for key in keys]).as_("last")
+    ordered = select(*keys, "lo", running_max("hi", keys, [ascending("lo")]).as_("before"), last, source=aliased(rows, "p"))
+    begins = exp.Or(this=exp.Is(this=column("before"), expression=exp.null()), expression=above("lo", plus("before", 1)))
+    starts = select(*keys, "lo", "before", "last", source=aliased(ordered, "o"), where=[begins])
+    # A run ends with what is before the next one, or with the last row.
+    following = exp.Window(this=exp.Lead(this=column("before")), partition_by=[column(key) for key in keys],
+                           order=exp.Order(expressions=[ascending("lo")]))
+    return select(*keys, "lo", first_known(following, column("last")).as_("hi"), source=aliased(starts, "s"))
 
 
 def pending(mark: str) -> list[exp.Expr]:

@@ -1,8 +1,8 @@
 """The statements of a step of a program over interval relations, for DuckDB.
 
-What is derived for a relation goes into ``_round``, coalesced with the rows of the same terms; then these rows take the place of the old
-ones. Statements are written once for all runs of a program: what changes from step to step are parameters (intervals.py), and each run has
-another prefix of its tables in the place of PREFIX.
+What is derived for a relation is read together with its rows of the same terms; coalesced (engine/worker/program.py), these are the view
+``_round`` and take the place of the old ones. Statements are written once for all runs of a program: what changes from step to step are
+parameters (intervals.py), and each run has another prefix of its tables in the place of PREFIX.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from sqlglot import exp
 from engine.plan import intervals as plan
 from engine.plan.analyses import Watched, shared
 from engine.sql.intervals import Emitter, pending
-from engine.sql.tree import (above, aliased, ascending, at_least, at_most, begins, below, both, column, delete, end_of_run, equal, greatest,
-                             insert, last_end, number, parameter, parameters, plus, running_max, same, select, table_of, union_all, update,
-                             when, with_first, written)
+from engine.sql.tree import (above, aliased, at_least, at_most, below, both, column, delete, equal, flag, greatest, insert, number,
+                             parameter, parameters, plus, same, select, table_of, union_all, update, when, with_first, written)
 from engine.timeline import MAX
 
 PREFIX = f"p{secrets.token_hex(8)}_"    # no text of a document has it
-_POINTS = "lo", "hi", "seen", "taken"
+POINTS = "lo", "hi", "seen", "taken"     # of a row, and how far it is read (intervals.py)
 
 
 @dataclass(frozen=True)
@@ -55,50 +54,37 @@ class Statements:
     def emitter(self) -> Emitter:
         return Emitter(self.tables, self.program.granule, PREFIX)
 
-    def create(self, relation: plan.Relation) -> list[exp.Expr]:
-        """The tables of a relation; they take the place of such as a step left that was ended while it made them."""
-        terms = [(name, exp.DType.VARCHAR) for name in _terms(relation)]
-        points = [(name, exp.DType.BIGINT) for name in _POINTS]
-        table = self.tables[relation.name]
-        return [_create(table, [*terms, *points]), _create(f"{table}_round", [*terms, *points, ("turn", exp.DType.BIGINT)])]
+    def create(self, relation: plan.Relation) -> exp.Expr:
+        """The table of a relation; it takes the place of one that a step left that was ended while it made it."""
+        columns = [*((name, exp.DType.VARCHAR) for name in _terms(relation)), *((name, exp.DType.BIGINT) for name in POINTS)]
+        listed = [exp.ColumnDef(this=exp.to_identifier(name), kind=exp.DataType.build(kind)) for name, kind in columns]
+        table = exp.Schema(this=table_of(self.tables[relation.name]), expressions=listed)
+        return exp.Create(this=table, kind="TABLE", replace=True)
 
-    def clear(self, relation: plan.Relation) -> exp.Expr:
-        """Forget the round before."""
-        return delete(f"{self.tables[relation.name]}_round", below("turn", parameter("turn")))
-
-    def merge(self, relation: plan.Relation, derivations: Sequence[plan.Derivation], given: bool) -> exp.Expr:
-        """What is derived (and, from the table ``_given``, what came in), coalesced with the rows of the same terms, into ``_round``."""
-        table, terms = self.tables[relation.name], _terms(relation)
-        new = [self.emitter.derivation(derivation) for derivation in derivations]
+    def pieces(self, relation: plan.Relation, derivations: Sequence[plan.Derivation], given: bool, alike: bool) -> exp.Expr:
+        """What is derived (and, from the table ``_given``, what came in), and the rows that are `held`: all, or those of the same terms."""
+        terms, new, seen = _terms(relation), [self.emitter.derivation(derivation) for derivation in derivations], plus("lo", -1)
         if given:
             new.append(self._given(relation))
-        seen = plus("lo", -1)
         there = exp.Exists(this=select(number(1), source=aliased("new", "n"), where=same(terms, "n", "k")))
-        pieces = union_all([
-            select(*terms, "lo", "hi", seen.as_("seen"), seen.copy().as_("taken"), source="new"),
-            select(*(column(c, "k") for c in (*terms, *_POINTS)), source=aliased(table, "k"), where=[there])])
-        order = [ascending("lo"), *(exp.Ordered(this=column(name), desc=True, nulls_first=True) for name in ("seen", "taken"))]
-        ordered = select(*terms, *_POINTS, running_max("hi", terms, order).as_("before"), last_end(terms), source="pieces")
-        starts = select(*terms, "lo", "seen", "taken", "before", "last", source="ordered", where=[begins()])
-        coalesced = select(*terms, "lo", end_of_run(terms), "seen", "taken", parameter("turn").as_("turn"), source="starts")
-        first = with_first(coalesced, {"new": union_all(new), "pieces": pieces, "ordered": ordered, "starts": starts})
-        return insert(f"{table}_round", [*terms, *_POINTS, "turn"], first)
+        rows = [select(*terms, "lo", "hi", seen.as_("seen"), seen.copy().as_("taken"), flag(False).as_("held"), source="new"),
+                select(*(column(c, "k") for c in (*terms, *POINTS)), flag(True).as_("held"),
+                       source=aliased(self.tables[relation.name], "k"), where=[there] if alike else [])]
+        return with_first(union_all(rows), {"new": union_all(new)})
 
     def replace(self, relation: plan.Relation) -> list[exp.Expr]:
-        """The rows of ``_round`` take the place of those of the same terms; the next round takes them in."""
+        """The rows of ``_round`` take the place of those of the same terms, if there are any; the next round takes them in."""
         table, terms = self.tables[relation.name], _terms(relation)
         touched = exp.Exists(this=select(number(1), source=aliased(f"{table}_round", "n"), where=same(terms, "n", table)))
         taken = when(below("taken", parameter("until")), column("hi"), column("taken"))
         rows = select(*terms, "lo", "hi", "seen", taken.as_("taken"), source=f"{table}_round")
-        return [delete(table, touched), insert(table, [*terms, *_POINTS], rows)]
+        return [delete(table, touched), insert(table, [*terms, *POINTS], rows)]
 
-    def fresh(self, relation: plan.Relation) -> exp.Expr:
-        """How many rows are new to the next round."""
-        return select(exp.Count(this=exp.Star()), source=f"{self.tables[relation.name]}_round", where=pending("taken"))
-
-    def news(self, relation: plan.Relation) -> exp.Expr:
-        """What is new in the step: terms and the new points."""
-        return select(*_terms(relation), plus("seen", 1).as_("lo"), "hi", source=self.tables[relation.name], where=pending("seen"))
+    def told(self, relation: plan.Relation) -> exp.Expr:
+        """Rows that are new in the step, begin in it, or are final with it."""
+        begins = [above("lo", parameter("past")), at_most("lo", parameter("until"))]
+        where = exp.or_(both(*pending("seen")), both(*begins), below("hi", parameter("until")), copy=False)
+        return select(*_terms(relation), "lo", "hi", "seen", source=self.tables[relation.name], where=[where])
 
     def rows(self, relation: plan.Relation) -> exp.Expr:
         """All rows that are held."""
@@ -106,22 +92,12 @@ class Statements:
 
     def kept(self, relation: plan.Relation) -> exp.Expr:
         """All rows with how far they are read."""
-        return select(*_terms(relation), *_POINTS, source=self.tables[relation.name])
+        return select(*_terms(relation), *POINTS, source=self.tables[relation.name])
 
     def load(self, relation: plan.Relation) -> exp.Expr:
         """Take in such rows, from the table ``_given``."""
-        table, columns = self.tables[relation.name], [*_terms(relation), *_POINTS]
+        table, columns = self.tables[relation.name], [*_terms(relation), *POINTS]
         return insert(table, columns, select(*columns, source=f"{table}_given"))
-
-    def ended(self, relation: plan.Relation) -> exp.Expr:
-        """Rows that are final: nothing can extend them any more. Those of steps before that are kept are not told again."""
-        where = [below("hi", parameter("until")), *([at_least("hi", parameter("past"))] if relation.keep else [])]
-        return select(*_terms(relation), "lo", "hi", source=self.tables[relation.name], where=where)
-
-    def begun(self, relation: plan.Relation) -> exp.Expr:
-        """Rows that begin in the step: nothing that is derived later can extend them backwards."""
-        where = [above("lo", parameter("past")), at_most("lo", parameter("until"))]
-        return select(*_terms(relation), "lo", "hi", source=self.tables[relation.name], where=where)
 
     def upcoming(self, relation: plan.Relation, watched: Watched) -> exp.Expr:
         """The first point behind the step at which a row begins, or no longer holds, or a box over it begins."""
@@ -179,15 +155,10 @@ def step_texts(program: plan.Program) -> str:
     for relation in statements.program.relations:
         new = [derivation for derivation in relation.derivations if derivation.part == "new"]
         if new:
-            text, _ = statements.text(relation.name, lambda: statements.merge(relation, new, False))
+            text, _ = statements.text(relation.name, lambda: statements.pieces(relation, new, False, True))
             found.append(f"-- {relation.name}\n{text.replace(PREFIX, 'r')}\n")
     return "".join(found)
 
 
 def _terms(relation: plan.Relation) -> list[str]:
     return [f"a{place}" for place in range(1, relation.arity + 1)]
-
-
-def _create(table: str, columns: Sequence[tuple[str, exp.DType]]) -> exp.Expr:
-    listed = [exp.ColumnDef(this=exp.to_identifier(name), kind=exp.DataType.build(kind)) for name, kind in columns]
-    return exp.Create(this=exp.Schema(this=table_of(table), expressions=listed), kind="TABLE", replace=True)

@@ -139,23 +139,6 @@ def ascending(name: str) -> exp.Ordered:
     return exp.Ordered(this=column(name), nulls_first=False)
 
 
-def last_end(keys: Sequence[str]) -> exp.Expr:
-    """The greatest end of all rows of the same keys, as ``last``."""
-    return exp.Window(this=exp.Max(this=column("hi")), partition_by=[column(key) for key in keys]).as_("last")
-
-
-def begins() -> exp.Expr:
-    """That a row touches none of those before it, whose greatest end is ``before``."""
-    return exp.Or(this=exp.Is(this=column("before"), expression=exp.null()), expression=above("lo", plus("before", 1)))
-
-
-def end_of_run(keys: Sequence[str]) -> exp.Expr:
-    """Of rows that begin a run where the run ends, as ``hi``: with what is before the next one, or with the ``last``."""
-    following = exp.Window(this=exp.Lead(this=column("before")), partition_by=[column(key) for key in keys],
-                           order=exp.Order(expressions=[ascending("lo")]))
-    return first_known(following, column("last")).as_("hi")
-
-
 def written(tree: exp.Expr) -> str:
     """The text of a statement for DuckDB. The tree is of no use afterwards: sqlglot changes it as it writes, unless it copies all of it."""
     return tree.sql(dialect="duckdb", copy=False)

@@ -84,20 +84,28 @@ class Given:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.rows.__arrow_c_stream__(requested_schema)
 
+    def clear(self) -> None:
+        self.rows = self.rows.schema.empty_table()
+
+
+def show(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, views: dict[str, Given]) -> Given:
+    """Let statements read rows by a name, in the place of others. To make and drop a view takes as long as a small statement: `views` are
+    those of this connection that are used again (an empty mapping: it is made anew)."""
+    view = views.pop(name, None)
+    if view is None or view.rows.schema != rows.schema:
+        register(connection, name, view := Given(rows))     # an interrupt may leave none
+    view.rows, views[name] = rows, view
+    return view
+
 
 @contextmanager
 def registered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, views: dict[str, Given]) -> Iterator[None]:
-    """Within it, statements read rows by a name; then the view has none. To make and drop one takes as long as a small statement: `views`
-    are those of this connection that are used again (an empty mapping: it is made anew)."""
-    view, schema = views.pop(name, None), rows.schema
-    if view is None or view.rows.schema != schema:
-        register(connection, name, view := Given(rows))     # an interrupt may leave none
-    views[name] = view
-    view.rows = rows
+    """Within it, statements read rows by a name (`show`); then the view has none."""
+    view = show(connection, name, rows, views)
     try:
         yield
     finally:
-        view.rows = schema.empty_table()
+        view.clear()
 
 
 def parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:

@@ -7,12 +7,13 @@ of the stream; the state can be taken as Arrow tables and gone on with in anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,9 +22,9 @@ from engine.ir.strata import rounds
 from engine.ir.terms import RDF_TYPE
 from engine.plan import intervals as plan
 from engine.plan.analyses import late_boxed, watched
-from engine.sql.steps import PREFIX, Statements
+from engine.sql.steps import POINTS, PREFIX, Statements
 from engine.timeline import MAX, MIN
-from engine.worker.database import Given, registered
+from engine.worker.database import Given, registered, show
 from engine.worker.events import Events, State
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from engine.sql.tree import Tree
 
+_FEW = 256      # of so few rows of a relation all are read: to look for those of some terms takes longer
 ALWAYS_RELATION = f"{ALWAYS_HELD}/0"
 Tables = Mapping[str, pa.Table]
 """Rows ``a1 a2 ... lo hi`` by relation: the predicate and its number of terms (``triple/3``, ``alarm/0``)."""
@@ -109,8 +111,7 @@ class ProgramState:
         self.boxed = late_boxed(program)
         self._prepared: dict[object, tuple[duckdb.Statement, frozenset[str]]] = {}
         for relation in program.relations:
-            for number in range(2):
-                self.run(("create", relation.name, number), lambda: statements.create(relation)[number], {})
+            self.run(("create", relation.name), partial(statements.create, relation), {})
 
     def separate(self) -> None:
         """Give each relation a table of its own: facts come in for one of those that were the same."""
@@ -135,7 +136,7 @@ class ProgramState:
             self.mark.past = until
             return Advanced({}, {}, {})
         start = self.mark.start if self.mark.start is not None else MIN
-        point = {"past": self.mark.past, "until": until, "start": start, "turn": self.turns}
+        point = {"past": self.mark.past, "until": until, "start": start}
         if self.events is not None:
             given += self.events.advance(given, self.mark.past, until, point["start"])
         facts = by_relation(self.relations.keys() | self.same.keys(), [*given, *beside])
@@ -147,8 +148,8 @@ class ProgramState:
                 step.take(stratum)
             return step.end()
         finally:
-            step.reading.close()
-            self.turns, self.mark.past = point["turn"], until
+            step.close()
+            self.mark.past = until
 
     def hold(self, facts: Tables, derived: Tables) -> None:
         """Keep facts, and what others derived, for the next step."""
@@ -198,8 +199,8 @@ class ProgramState:
         self.sizes[name] = _Size(rows, *(MAX if point is None else point for point in (waiting, ending)))
 
     def drop(self) -> None:
-        if names := [name for table in self.tables.values() for name in (table, f"{table}_round")]:
-            self.connection.execute(";\n".join(f"DROP TABLE IF EXISTS {name}" for name in names))
+        if self.tables:
+            self.connection.execute(";\n".join(f"DROP TABLE IF EXISTS {name}" for name in self.tables.values()))
         while self.views:
             self.connection.unregister(self.views.popitem()[0])
 
@@ -256,7 +257,7 @@ class _Step:
         self.given = given
         self.point = point
         self.touched: dict[str, int] = {}
-        self.rounds: set[str] = set()   # relations with rows of the last round
+        self.rounds: dict[str, Given] = {}  # of relations that were touched: the rows of the last round
         self.reading = ExitStack()
         for name, table in given.items():
             self.reading.enter_context(registered(state.connection, f"{state.tables[name]}_given", table, state.views))
@@ -266,17 +267,16 @@ class _Step:
         for relation in stratum.relations if stratum.recursive else ():
             if self._waits(relation.name):
                 self._run(("begin", relation.name), partial(self.state.statements.begin, relation))
-        for relation in stratum.relations:
-            self._merge(relation, self._active(relation), relation.name in self.given)
+        fresh = {relation.name: self._merge(relation, self._active(relation), relation.name in self.given)
+                 for relation in stratum.relations}
         if not stratum.recursive:
             return
-        fresh = {relation.name: self._fresh(relation) for relation in stratum.relations}
         for _ in rounds(stratum.endless):
             if not any(fresh.values()):
                 return
             for relation in stratum.relations:
                 active = tuple(n for n, d in enumerate(relation.derivations) if d.part == "round" and fresh[d.delta])
-                fresh[relation.name] = bool(self._merge(relation, active, False)) and self._fresh(relation)
+                fresh[relation.name] = self._merge(relation, active, False)
 
     def end(self) -> Advanced:
         """What is new and what ended; then forget what ended."""
@@ -287,22 +287,33 @@ class _Step:
             if not size.rows and name not in self.touched:
                 continue
             changed, gone = self._waits(name), 0
-            told = state.told.get(name, ())
-            if changed and told:
-                found.new.update(dict.fromkeys(told, state.table(("news", name), lambda: statements.news(relation), self.point)))
-                found.begun.update(dict.fromkeys(told, state.table(("begun", name), lambda: statements.begun(relation), self.point)))
             if changed or size.ending < self.point["until"]:
-                if told:
-                    found.ended.update(dict.fromkeys(told, state.table(("ended", name), lambda: statements.ended(relation), self.point)))
+                if told := state.told.get(name):
+                    for part, rows in zip((found.new, found.begun, found.ended), self._told(relation)):
+                        part.update(dict.fromkeys(told, rows))
                 [(gone,)] = self._run(("evict", name), lambda: statements.evict(relation))
             if changed:
                 self._run(("settle", name), lambda: statements.settle(relation, name in state.recursive))
             if gone or changed:
                 state.measure(name)
-        self.point["turn"] += 1
-        for name in self.rounds:
-            self._run(("clear", name), partial(statements.clear, state.relations[name]))
         return found
+
+    def _told(self, relation: plan.Relation) -> Iterator[pa.Table]:
+        """The points of a relation that are new in the step, its rows that begin in it, and those that are final with it: nothing can
+        extend them any more. Rows that are kept are not told again."""
+        rows = self.state.table(("told", relation.name), lambda: self.state.statements.told(relation), self.point)
+        lo, hi, seen = (rows[name].to_numpy() for name in ("lo", "hi", "seen"))
+        past, until = self.point["past"], self.point["until"]
+        points = rows.drop_columns(["seen"])
+        yield points.set_column(relation.arity, "lo", pa.array(seen + 1)).filter(pa.array((seen < hi) & (seen < until)))
+        yield points.filter(pa.array((lo > past) & (lo <= until)))
+        yield points.filter(pa.array((hi < until) & (hi >= (past if relation.keep else MIN))))
+
+    def close(self) -> None:
+        """Forget what was given and what the rounds found."""
+        self.reading.close()
+        for view in self.rounds.values():
+            view.clear()
 
     def _active(self, relation: plan.Relation) -> tuple[int, ...]:
         """The derivations of a relation in the first round; of a conjunction one for all its atoms, where most rows are new."""
@@ -324,27 +335,24 @@ class _Step:
         """Whether a relation has something new in this step."""
         return name in self.touched or self.state.sizes[name].waiting < self.point["until"]
 
-    def _merge(self, relation: plan.Relation, active: tuple[int, ...], given: bool) -> int:
-        """What derivations give, merged; the number of rows that it touched."""
-        name, statements = relation.name, self.state.statements
-        self.point["turn"] += 1
-        count = 0
-        if active or given:
-            derivations = [relation.derivations[n] for n in active]
-            [(count,)] = self._run((name, active, given), lambda: statements.merge(relation, derivations, given))
-        if name in self.rounds:
-            self._run(("clear", name), lambda: statements.clear(relation))
-            self.rounds.discard(name)
-        if count:
-            self.rounds.add(name)
-            for number in range(0 if name in self.touched or self.state.sizes[name].rows else 1, 2):
-                self._run(("replace", name, number), lambda: statements.replace(relation)[number])
-            self.touched[name] = self.touched.get(name, 0) + count
-        return count
-
-    def _fresh(self, relation: plan.Relation) -> bool:
-        [(count,)] = self._run(("fresh", relation.name), lambda: self.state.statements.fresh(relation))
-        return bool(count)
+    def _merge(self, relation: plan.Relation, active: tuple[int, ...], given: bool) -> bool:
+        """Merge what derivations give; whether there is something that the next round takes in."""
+        name, state, statements = relation.name, self.state, self.state.statements
+        state.turns += 1
+        derivations, many = [relation.derivations[n] for n in active], state.sizes[name].rows + self.touched.get(name, 0) > _FEW
+        pieces = state.table((name, active, given, many), lambda: statements.pieces(relation, derivations, given, many),
+                             self.point) if active or given else None
+        if pieces is None or pieces["held"].to_numpy().all():
+            if name in self.rounds:
+                self.rounds[name].clear()
+            return False
+        rows, again = coalesced(pieces)
+        self.rounds[name] = show(state.connection, f"{state.tables[name]}_round", rows, state.views)
+        for number in range(0 if again else 1, 2):
+            self._run(("replace", name, number), lambda: statements.replace(relation)[number])
+        self.touched[name] = self.touched.get(name, 0) + rows.num_rows
+        taken = rows["taken"].to_numpy()
+        return bool(((taken < rows["hi"].to_numpy()) & (taken < self.point["until"])).any())
 
     def _run(self, key: object, make: Callable[[], Tree]) -> list[tuple[int, ...]]:
         return self.state.run(key, make, self.point)
@@ -364,6 +372,27 @@ def by_relation(relations: Collection[str], given: Sequence[tuple[str, pa.Table]
         else:
             found.setdefault(name, []).append(table)
     return {name: pa.concat_tables(listed) for name, listed in found.items() if name in relations}
+
+
+def coalesced(pieces: pa.Table) -> tuple[pa.Table, bool]:
+    """Rows ``a1 a2 ... lo hi seen taken`` of the terms of new pieces: those that overlap or touch as one, read as far as its first. And
+    whether some were `held` before."""
+    terms = [name for name in pieces.column_names if name[0] == "a"]
+    group, new = np.zeros(pieces.num_rows, np.int64), np.zeros(pieces.num_rows, bool)
+    for number, name in enumerate(terms):
+        codes = pieces[name].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+        group = np.unique(group * (codes.max() + 1) + codes, return_inverse=True)[1] if number else codes
+    lo, hi, seen, taken, held = (pieces[name].to_numpy() for name in (*POINTS, "held"))
+    new[group[~held]] = True
+    order = np.lexsort((-taken, -seen, lo, group))
+    order = order[new[group[order]]]
+    group, lo, hi, seen, taken = (column[order] for column in (group, lo, hi, seen, taken))
+    ends, rank = np.unique(hi, return_inverse=True)
+    reach = ends[np.maximum.accumulate(group * len(ends) + rank) % len(ends)]   # the greatest end up to a row, of its group
+    first = np.flatnonzero(np.append(True, (group[1:] > group[:-1]) | (lo[1:] > reach[:-1] + 1)))
+    last = np.append(first[1:], len(lo)) - 1
+    rows = {name: pieces[name].take(pa.array(order[first])) for name in terms}
+    return pa.table(rows | dict(zip(POINTS, (lo[first], reach[last], seen[first], taken[first])))), bool(held[order].any())
 
 
 def _clipped(node: plan.Node) -> bool:

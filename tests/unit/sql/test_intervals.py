@@ -33,10 +33,11 @@ def test_statements_parse_back(value: str, granularity: int) -> None:
         rules.append(Rule(At(T, Atom("u", (X, c))), (WindowFormula("time", 3, At(T, p)), WindowFormula("tuple", 3, At(T, p)))))
     statements = Statements(planned(RuleSet(value, tuple(rules), granularity_ms=granularity)))
     for relation in statements.program.relations:
-        trees = [*statements.create(relation), statements.clear(relation), *statements.replace(relation), statements.fresh(relation),
-                 statements.news(relation), statements.ended(relation), statements.evict(relation), statements.begin(relation),
+        trees = [statements.create(relation), *statements.replace(relation),
+                 statements.told(relation), statements.evict(relation), statements.begin(relation),
                  statements.settle(relation, True), statements.settle(relation, False), statements.size(relation),
-                 *(statements.merge(relation, [d], True) for d in relation.derivations), statements.merge(relation, [], True)]
+                 *(statements.pieces(relation, [d], True, alike) for d in relation.derivations for alike in (False, True)),
+                 statements.pieces(relation, [], True, True)]
         for tree in trees:
             [parsed] = sqlglot.parse(written(tree), dialect="duckdb")
             assert parsed is not None and written(parsed) == written(tree)

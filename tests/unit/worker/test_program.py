@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
 from engine.ir.rules import TRIPLE, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Negation, Rule, RuleSet
 from engine.ir.terms import RDF_TYPE, Constant, Variable
 from engine.sql.steps import Statements
-from engine.timeline import MAX, Interval, interval, operator
-from engine.worker.program import ProgramState
+from engine.timeline import MAX, MIN, Interval, coalesce, interval, operator
+from engine.worker import program
+from engine.worker.program import ProgramState, coalesced
 from engine.worker.tables import tables
 from tests.interval_runs import Run, assert_like_the_oracle, connection, planned
 
@@ -21,6 +28,42 @@ def during(start: int, end: int, name: str = "p", term: Constant = A) -> Fact:
     held = interval(start, end)
     assert held is not None
     return Fact(p(name, term), held)
+
+
+@pytest.mark.parametrize("arity", [0, 1, 2])
+def test_pieces_are_coalesced_as_the_timeline_says(arity: int) -> None:
+    """With the marks of the first piece; terms without a new piece are left out."""
+    chance = random.Random(arity)
+    names = [f"a{place}" for place in range(1, arity + 1)]
+    for _ in range(200):
+        pieces = list[dict[str, Any]]()
+        for _ in range(chance.randint(1, 12)):
+            lo = chance.choice([MIN, *range(20)])
+            hi = MAX if chance.random() < 0.1 else max(lo, 0) + chance.randint(0, 5)
+            held = chance.random() < 0.4
+            seen, taken = (chance.choice([lo - 1, hi]) if held else lo - 1 for _ in range(2))
+            points = {"lo": lo, "hi": hi, "seen": seen, "taken": taken, "held": held}
+            pieces.append({name: f"<{chance.choice('xyz')}>" for name in names} | points)
+        pieces[0]["held"] = False
+        groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+        for piece in pieces:
+            groups.setdefault(tuple(piece[name] for name in names), []).append(piece)
+        expected = []
+        for terms, of in groups.items():
+            for run in coalesce(Interval(piece["lo"], piece["hi"]) for piece in of) if not all(piece["held"] for piece in of) else ():
+                first = max((piece["seen"], piece["taken"]) for piece in of if piece["lo"] == run.lo)
+                expected.append((*terms, run.lo, run.hi, *first))
+        rows, again = coalesced(pa.Table.from_pylist(pieces))
+        assert sorted(tuple(row.values()) for row in rows.to_pylist()) == sorted(expected)
+        assert again == any(piece["held"] and not all(other["held"] for other in of) for of in groups.values() for piece in of)
+
+
+@pytest.mark.parametrize("few", [0, 256])
+def test_rows_of_large_and_of_small_relations_are_merged(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "_FEW", few)
+    rules = (Rule(p("q"), (DiamondMinus(operator(0, 3), p()),)), Rule(p("q"), (DiamondMinus(operator(1, 1), p("q")), p("g"))))
+    facts = [during(start, start + 1, "p", Constant(f"<{name}>")) for name in "abc" for start in (1, 5, 6, 14)] + [during(0, 30, "g")]
+    assert_like_the_oracle(RuleSet("", rules), facts, 30, (2, 3, 5, 8, 14, 15, 21))
 
 
 def test_operators() -> None:
@@ -38,9 +81,9 @@ def test_negation_of_one_class_is_no_cycle_for_rules_that_derive_another() -> No
     def member(class_: str) -> Atom:
         return Atom(TRIPLE, (X, Constant(RDF_TYPE), Constant(class_)))
 
-    program = RuleSet("", (Rule(member("<warm>"), (member("<hot>"), Negation(member("<muted>")))), Rule(member("<hot>"), (p(),))))
+    rules = RuleSet("", (Rule(member("<warm>"), (member("<hot>"), Negation(member("<muted>")))), Rule(member("<hot>"), (p(),))))
     facts = tables([during(0, 9), Fact(Atom(TRIPLE, (A, Constant(RDF_TYPE), Constant("<muted>"))), Interval(4, 6))])
-    run = ProgramState(connection(), Statements(planned(program)), prefix="classes")
+    run = ProgramState(connection(), Statements(planned(rules)), prefix="classes")
     ended = run.advance(facts, 20).ended[f"triple {RDF_TYPE} <warm>/1"].to_pylist()
     assert sorted(tuple(row.values()) for row in ended) == [("<a>", 0, 3), ("<a>", 7, 18)]
     run.drop()
