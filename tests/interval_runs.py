@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import duckdb
+import pytest
 
 from engine.ir.rules import Fact, RuleSet
 from engine.plan import derivations, intervals
@@ -15,7 +17,7 @@ from engine.rewrite.temporal import normal_form
 from engine.sql.steps import Statements
 from engine.timeline import ALWAYS, MIN, Interval, coalesce, granule, instant, intersect
 from engine.worker.functions import register_duckdb
-from engine.worker.program import ProgramState
+from engine.worker.program import ProgramState, _Step
 from engine.worker.tables import tables
 
 Held = dict[Ground, tuple[Interval, ...]]
@@ -33,6 +35,18 @@ def connection() -> duckdb.DuckDBPyConnection:
     made = duckdb.connect(":memory:", config={"threads": 1})
     register_duckdb(made)
     return made
+
+
+def merges_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How often steps have looked for something new for a relation since this was called."""
+    calls, merge = list[str](), _Step._merge
+
+    def counted(step: _Step, relation: intervals.Relation, *given: Any) -> bool:
+        calls.append(relation.name)
+        return merge(step, relation, *given)
+
+    monkeypatch.setattr(_Step, "_merge", counted)
+    return lambda: len(calls)
 
 
 _ALIVE: list[ProgramState] = []

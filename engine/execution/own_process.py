@@ -12,8 +12,8 @@ from typing import Any
 
 from engine.limits import Cancelled
 from engine.worker.bundles import Found, Tables, Task, run_bundled, run_bundles
-from engine.worker.database import close, connect, given_memory, interrupt
-from engine.worker.guard import GRACE_S, end_all
+from engine.worker.database import close, connect, interrupt
+from engine.worker.guard import GRACE_S, end_all, given_memory
 
 _LOOK_S = 0.1
 

@@ -71,12 +71,11 @@ def acknowledging(main: Callable[[BinaryIO, BinaryIO], None]) -> Callable[[Binar
 
 
 if __name__ == "__main__":
-    from engine.worker.database import DEFAULT_MEMORY, MEMORY_VARIABLE
     from engine.worker.guard import bound_process
 
     keep_archives()
     preload()
-    bound_process(os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY))
+    bound_process()
     from pyspark import daemon
 
     daemon.worker_main = acknowledging(daemon.worker_main)

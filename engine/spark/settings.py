@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.worker.database import DEFAULT_MEMORY, MEMORY_VARIABLE
+from engine.worker.guard import DEFAULT_MEMORY, MEMORY_VARIABLE
 
 GRAPHFRAMES = "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0"
 PROJECT = Path(__file__).resolve().parents[2]

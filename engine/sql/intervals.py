@@ -1,9 +1,9 @@
 """Nodes over interval relations (engine/plan/intervals.py) as syntax trees of SQL for DuckDB.
 
 A relation ``r3`` is a table of tokens ``a1 a2 ...`` and the points ``lo hi``; up to the point ``seen`` the steps before have read a row,
-up to ``taken`` the rounds of this step. ``r3_round`` are the rows that the last round touched. Statements have parameters: ``$past`` is the
-last point of the step before, ``$until`` that of this step, ``$start`` the first of the timeline. What a document says is a literal of the
-tree and nothing else.
+up to ``taken`` the rounds of this step. The view ``r3_round`` has the rows that the last round touched. Statements have parameters:
+``$past`` is the last point of the step before, ``$until`` that of this step, ``$start`` the first of the timeline. What a document says is
+a literal of the tree and nothing else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -290,7 +290,7 @@ def coalesced(rows: exp.Query, keys: Sequence[str]) -> exp.Query:
     ordered = select(*keys, "lo", running_max("hi", keys, [ascending("lo")]).as_("before"), last, source=aliased(rows, "p"))
     begins = exp.Or(this=exp.Is(this=column("before"), expression=exp.null()), expression=above("lo", plus("before", 1)))
     starts = select(*keys, "lo", "before", "last", source=aliased(ordered, "o"), where=[begins])
-    # A run ends with what is before the next one, or with the last row.
+    # A run ends where the rows before the next run end; the last one at the greatest end of all rows.
     following = exp.Window(this=exp.Lead(this=column("before")), partition_by=[column(key) for key in keys],
                            order=exp.Order(expressions=[ascending("lo")]))
     return select(*keys, "lo", first_known(following, column("last")).as_("hi"), source=aliased(starts, "s"))

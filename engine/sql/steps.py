@@ -1,8 +1,8 @@
 """The statements of a step of a program over interval relations, for DuckDB.
 
-What is derived for a relation is read together with its rows of the same terms; coalesced (engine/worker/program.py), these are the view
-``_round`` and take the place of the old ones. Statements are written once for all runs of a program: what changes from step to step are
-parameters (intervals.py), and each run has another prefix of its tables in the place of PREFIX.
+What is derived for a relation is read together with the rows that it has of the same terms, or all that it has. Coalesced
+(engine/worker/program.py), they are the view ``_round``, and take the place of the old rows. Statements are written once for all runs of a
+program: what changes from step to step are parameters (intervals.py), and each run has another prefix of its tables in the place of PREFIX.
 """
 
 from __future__ import annotations
@@ -55,35 +55,38 @@ class Statements:
         return Emitter(self.tables, self.program.granule, PREFIX)
 
     def create(self, relation: plan.Relation) -> exp.Expr:
-        """The table of a relation; it takes the place of one that a step left that was ended while it made it."""
+        """The table of a relation. It replaces one left by a step that was interrupted."""
         columns = [*((name, exp.DType.VARCHAR) for name in _terms(relation)), *((name, exp.DType.BIGINT) for name in POINTS)]
         listed = [exp.ColumnDef(this=exp.to_identifier(name), kind=exp.DataType.build(kind)) for name, kind in columns]
         table = exp.Schema(this=table_of(self.tables[relation.name]), expressions=listed)
         return exp.Create(this=table, kind="TABLE", replace=True)
 
-    def pieces(self, relation: plan.Relation, derivations: Sequence[plan.Derivation], given: bool, alike: bool) -> exp.Expr:
-        """What is derived (and, from the table ``_given``, what came in), and the rows that are `held`: all, or those of the same terms."""
+    def pieces(self, relation: plan.Relation, derivations: Sequence[plan.Derivation], given: bool, same_terms: bool) -> exp.Expr:
+        """What is derived (and, from the table ``_given``, what came in), and the rows that the table has (`held`): those with
+        the same terms, or all."""
         terms, new, seen = _terms(relation), [self.emitter.derivation(derivation) for derivation in derivations], plus("lo", -1)
         if given:
             new.append(self._given(relation))
         there = exp.Exists(this=select(number(1), source=aliased("new", "n"), where=same(terms, "n", "k")))
         rows = [select(*terms, "lo", "hi", seen.as_("seen"), seen.copy().as_("taken"), flag(False).as_("held"), source="new"),
                 select(*(column(c, "k") for c in (*terms, *POINTS)), flag(True).as_("held"),
-                       source=aliased(self.tables[relation.name], "k"), where=[there] if alike else [])]
+                       source=aliased(self.tables[relation.name], "k"), where=[there] if same_terms else [])]
         return with_first(union_all(rows), {"new": union_all(new)})
 
     def replace(self, relation: plan.Relation) -> list[exp.Expr]:
-        """The rows of ``_round`` take the place of those of the same terms, if there are any; the next round takes them in."""
+        """Two statements: delete the rows of the terms in ``_round`` (not needed where none are held), and insert those of ``_round``: the
+        next round takes them in."""
         table, terms = self.tables[relation.name], _terms(relation)
         touched = exp.Exists(this=select(number(1), source=aliased(f"{table}_round", "n"), where=same(terms, "n", table)))
         taken = when(below("taken", parameter("until")), column("hi"), column("taken"))
         rows = select(*terms, "lo", "hi", "seen", taken.as_("taken"), source=f"{table}_round")
         return [delete(table, touched), insert(table, [*terms, *POINTS], rows)]
 
-    def told(self, relation: plan.Relation) -> exp.Expr:
-        """Rows that are new in the step, begin in it, or are final with it."""
+    def changes(self, relation: plan.Relation) -> exp.Expr:
+        """Rows that are new in the step, begin in it, or end with it. Those that are kept have ended once."""
         begins = [above("lo", parameter("past")), at_most("lo", parameter("until"))]
-        where = exp.or_(both(*pending("seen")), both(*begins), below("hi", parameter("until")), copy=False)
+        ends = [below("hi", parameter("until")), *([at_least("hi", parameter("past"))] if relation.keep else [])]
+        where = exp.or_(both(*pending("seen")), both(*begins), both(*ends), copy=False)
         return select(*_terms(relation), "lo", "hi", "seen", source=self.tables[relation.name], where=[where])
 
     def rows(self, relation: plan.Relation) -> exp.Expr:

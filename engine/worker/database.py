@@ -15,14 +15,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from engine.worker.functions import register_duckdb
+from engine.worker.guard import DEFAULT_MEMORY, given_memory
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-MEMORY_VARIABLE = "THALWEG_WORKER_MEMORY"
 THREADS_VARIABLE = "THALWEG_WORKER_THREADS"
-DEFAULT_MEMORY = "2GB"
 MOST_PARSED = 2_048  # statements of a database: a table of facts has one or two, a kept relation some a pattern, a kept closure twenty
 CLOSED = ("temp_directory = ''", "allow_persistent_secrets = false", "autoinstall_known_extensions = false",
           "autoload_known_extensions = false", "allow_community_extensions = false", "python_enable_replacements = false",
@@ -42,11 +41,6 @@ def connect(memory: str = DEFAULT_MEMORY, threads: int = 1) -> duckdb.DuckDBPyCo
     register_duckdb(connection)
     connection.execute("SET lock_configuration = true")
     return connection
-
-
-def given_memory() -> str:
-    """The memory of a database, as the environment has it; in Spark's workers it is a setting of Spark's (settings.py)."""
-    return os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
 
 
 def own_threads() -> int:
@@ -88,20 +82,20 @@ class Given:
         self.rows = self.rows.schema.empty_table()
 
 
-def show(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, views: dict[str, Given]) -> Given:
+def put_view(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, views: dict[str, Given]) -> Given:
     """Let statements read rows by a name, in the place of others. To make and drop a view takes as long as a small statement: `views` are
     those of this connection that are used again (an empty mapping: it is made anew)."""
     view = views.pop(name, None)
     if view is None or view.rows.schema != rows.schema:
-        register(connection, name, view := Given(rows))     # an interrupt may leave none
+        register(connection, name, view := Given(rows.schema.empty_table()))    # an interrupt may leave one
     view.rows, views[name] = rows, view
     return view
 
 
 @contextmanager
 def registered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, views: dict[str, Given]) -> Iterator[None]:
-    """Within it, statements read rows by a name (`show`); then the view has none."""
-    view = show(connection, name, rows, views)
+    """Within it, statements read rows by a name (`put_view`); then the view has none."""
+    view = put_view(connection, name, rows, views)
     try:
         yield
     finally:

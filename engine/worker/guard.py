@@ -7,6 +7,7 @@ worker with it: its tasks are then run again, each alone (jobs.py).
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import signal
@@ -26,6 +27,8 @@ from engine.supervision import deadline
 if TYPE_CHECKING:
     import duckdb
 
+MEMORY_VARIABLE = "THALWEG_WORKER_MEMORY"
+DEFAULT_MEMORY = "2GB"
 GRACE_S = 5.0
 PATIENT_GRACE_S = 2.0   # of an evaluation that others wait for
 BATCH_ROWS = 50_000
@@ -107,9 +110,10 @@ def out_of_memory(failure: Exception) -> LimitExceeded | None:
                          f"{': ' + found[0].strip() if found else ''}; the limit workerMemory is set by THALWEG_WORKER_MEMORY")
 
 
-def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement, given: Mapping[str, int], limits: EvaluationLimits
-            ) -> pa.Table:
-    """The answer of a plan text with the parameters `given`, read for as long as it is within its limits."""
+def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement, given: Mapping[str, int],
+            limits: EvaluationLimits | None = None) -> pa.Table:
+    """The rows of a text with the parameters `given`, read for as long as they are within limits; without (rows that are no answer) they
+    may take as much memory as DuckDB. Raises LimitExceeded, MemoryError."""
     reader = connection.execute(text, given or None).to_arrow_reader(BATCH_ROWS)
     assert reader is not None, "a plan gives rows"
     batches, rows, size = [], 0, 0
@@ -117,7 +121,10 @@ def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement,
         for batch in reader:
             rows += batch.num_rows
             size += batch.nbytes
-            check_size(rows, size, limits)
+            if limits is not None:
+                check_size(rows, size, limits)
+            elif size > _bytes(given_memory()):
+                raise MemoryError(f"{rows} rows take {size} bytes")
             check_time()
             batches.append(batch)
     finally:
@@ -125,15 +132,24 @@ def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement,
     return pa.Table.from_batches(batches, reader.schema)
 
 
-def bound_process(memory: str) -> int:
-    """Let this process and its children have no more data than twice the `memory` of DuckDB ("2GB") and 2 GiB more, so that one that
-    wants more fails before the machine does; the bytes."""
-    number, unit = re.fullmatch(r"\s*([0-9.]+)\s*([kKmMgGtT]?)(?:i?[bB])?\s*", memory).groups()  # type: ignore[union-attr]
-    most = int(2 * float(number) * 1024 ** (" kmgt".index(unit.lower() or " ")) + 2 * 1024**3)
+def given_memory() -> str:
+    """The memory of a database ("2GB"), as the environment has it; in Spark's workers it is a setting of Spark's (settings.py)."""
+    return os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
+
+
+def bound_process() -> int:
+    """Let this process and its children have no more data than twice the memory of DuckDB and 2 GiB more, so that one that wants more
+    fails before the machine does; the bytes."""
+    most = 2 * _bytes(given_memory()) + 2 * 1024**3
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     return most
+
+
+def _bytes(memory: str) -> int:
+    number, unit = re.fullmatch(r"\s*([0-9.]+)\s*([kKmMgGtT]?)(?:i?[bB])?\s*", memory).groups()  # type: ignore[union-attr]
+    return int(float(number) * 1024 ** (" kmgt".index(unit.lower() or " ")))
 
 
 def check_size(rows: int, size: int, limits: EvaluationLimits) -> None:

@@ -7,7 +7,7 @@ of the stream; the state can be taken as Arrow tables and gone on with in anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,15 +24,16 @@ from engine.plan import intervals as plan
 from engine.plan.analyses import late_boxed, watched
 from engine.sql.steps import POINTS, PREFIX, Statements
 from engine.timeline import MAX, MIN
-from engine.worker.database import Given, registered, show
+from engine.worker.database import Given, put_view, registered
 from engine.worker.events import Events, State
+from engine.worker.guard import check_time, fetched
 
 if TYPE_CHECKING:
     import duckdb
 
     from engine.sql.tree import Tree
 
-_FEW = 256      # of so few rows of a relation all are read: to look for those of some terms takes longer
+_READ_WHOLE = 256   # of so few rows of a relation all are read: to look for those of some terms takes longer
 ALWAYS_RELATION = f"{ALWAYS_HELD}/0"
 Tables = Mapping[str, pa.Table]
 """Rows ``a1 a2 ... lo hi`` by relation: the predicate and its number of terms (``triple/3``, ``alarm/0``)."""
@@ -91,7 +92,6 @@ class ProgramState:
         program = statements.program
         self.shown = [r.name for r in program.relations if r.shown] if shown is None else list(shown)
         self.mark = Mark(start=None if program.start_ms is None else _granule(2 * program.start_ms, program.granule))
-        self.turns = 0      # how often steps have looked for something new for a relation
         self.events = Events(program) if program.windows else None
         self.views: dict[str, Given] = {}
         self.use(*statements.shared)
@@ -148,7 +148,7 @@ class ProgramState:
                 step.take(stratum)
             return step.end()
         finally:
-            step.close()
+            step.reading.close()
             self.mark.past = until
 
     def hold(self, facts: Tables, derived: Tables) -> None:
@@ -210,9 +210,9 @@ class ProgramState:
         return self.connection.execute(prepared, {name: point[name] for name in names}).fetchall()
 
     def table(self, key: object, make: Callable[[], Tree], point: Mapping[str, int]) -> pa.Table:
-        """The same as an Arrow table."""
+        """The same as an Arrow table, which may take as much memory as DuckDB. Raises MemoryError."""
         prepared, names = self._statement(key, make)
-        return self.connection.execute(prepared, {name: point[name] for name in names}).to_arrow_table()
+        return fetched(self.connection, prepared, {name: point[name] for name in names})
 
     def _statement(self, key: object, make: Callable[[], Tree]) -> tuple[duckdb.Statement, frozenset[str]]:
         if key not in self._prepared:
@@ -257,8 +257,7 @@ class _Step:
         self.given = given
         self.point = point
         self.touched: dict[str, int] = {}
-        self.rounds: dict[str, Given] = {}  # of relations that were touched: the rows of the last round
-        self.reading = ExitStack()
+        self.reading = ExitStack()      # of views: they have no rows in the end
         for name, table in given.items():
             self.reading.enter_context(registered(state.connection, f"{state.tables[name]}_given", table, state.views))
 
@@ -289,7 +288,7 @@ class _Step:
             changed, gone = self._waits(name), 0
             if changed or size.ending < self.point["until"]:
                 if told := state.told.get(name):
-                    for part, rows in zip((found.new, found.begun, found.ended), self._told(relation)):
+                    for part, rows in zip((found.new, found.begun, found.ended), self._changes(relation)):
                         part.update(dict.fromkeys(told, rows))
                 [(gone,)] = self._run(("evict", name), lambda: statements.evict(relation))
             if changed:
@@ -298,22 +297,16 @@ class _Step:
                 state.measure(name)
         return found
 
-    def _told(self, relation: plan.Relation) -> Iterator[pa.Table]:
-        """The points of a relation that are new in the step, its rows that begin in it, and those that are final with it: nothing can
-        extend them any more. Rows that are kept are not told again."""
-        rows = self.state.table(("told", relation.name), lambda: self.state.statements.told(relation), self.point)
+    def _changes(self, relation: plan.Relation) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """The new points of a relation, the rows that begin in the step, and those that end with it: nothing can extend these any more. A
+        row that is kept has ended once."""
+        rows = self.state.table(("changes", relation.name), lambda: self.state.statements.changes(relation), self.point)
         lo, hi, seen = (rows[name].to_numpy() for name in ("lo", "hi", "seen"))
         past, until = self.point["past"], self.point["until"]
+        ended = (hi < until) & (hi >= past) if relation.keep else hi < until
         points = rows.drop_columns(["seen"])
-        yield points.set_column(relation.arity, "lo", pa.array(seen + 1)).filter(pa.array((seen < hi) & (seen < until)))
-        yield points.filter(pa.array((lo > past) & (lo <= until)))
-        yield points.filter(pa.array((hi < until) & (hi >= (past if relation.keep else MIN))))
-
-    def close(self) -> None:
-        """Forget what was given and what the rounds found."""
-        self.reading.close()
-        for view in self.rounds.values():
-            view.clear()
+        new = points.set_column(relation.arity, "lo", pa.array(seen + 1)).filter(pa.array((seen < hi) & (seen < until)))
+        return new, points.filter(pa.array((lo > past) & (lo <= until))), points.filter(pa.array(ended))
 
     def _active(self, relation: plan.Relation) -> tuple[int, ...]:
         """The derivations of a relation in the first round; of a conjunction one for all its atoms, where most rows are new."""
@@ -338,21 +331,21 @@ class _Step:
     def _merge(self, relation: plan.Relation, active: tuple[int, ...], given: bool) -> bool:
         """Merge what derivations give; whether there is something that the next round takes in."""
         name, state, statements = relation.name, self.state, self.state.statements
-        state.turns += 1
-        derivations, many = [relation.derivations[n] for n in active], state.sizes[name].rows + self.touched.get(name, 0) > _FEW
-        pieces = state.table((name, active, given, many), lambda: statements.pieces(relation, derivations, given, many),
-                             self.point) if active or given else None
-        if pieces is None or pieces["held"].to_numpy().all():
-            if name in self.rounds:
-                self.rounds[name].clear()
+        check_time()    # no interrupt ends what is not DuckDB's
+        derivations = [relation.derivations[n] for n in active]
+        many = state.sizes[name].rows + self.touched.get(name, 0) > _READ_WHOLE
+        if not active and not given:
             return False
-        rows, again = coalesced(pieces)
-        self.rounds[name] = show(state.connection, f"{state.tables[name]}_round", rows, state.views)
-        for number in range(0 if again else 1, 2):
+        pieces = state.table((name, active, given, many), lambda: statements.pieces(relation, derivations, given, many), self.point)
+        if pieces["held"].to_numpy().all():
+            return False
+        rows, replaces = merged(pieces)
+        self.reading.callback(put_view(state.connection, f"{state.tables[name]}_round", rows, state.views).clear)
+        for number in (0, 1) if replaces else (1,):
             self._run(("replace", name, number), lambda: statements.replace(relation)[number])
         self.touched[name] = self.touched.get(name, 0) + rows.num_rows
         taken = rows["taken"].to_numpy()
-        return bool(((taken < rows["hi"].to_numpy()) & (taken < self.point["until"])).any())
+        return bool(((taken < rows["hi"].to_numpy()) & (taken < self.point["until"])).any())    # `pending` of engine/sql/intervals.py
 
     def _run(self, key: object, make: Callable[[], Tree]) -> list[tuple[int, ...]]:
         return self.state.run(key, make, self.point)
@@ -374,21 +367,22 @@ def by_relation(relations: Collection[str], given: Sequence[tuple[str, pa.Table]
     return {name: pa.concat_tables(listed) for name, listed in found.items() if name in relations}
 
 
-def coalesced(pieces: pa.Table) -> tuple[pa.Table, bool]:
-    """Rows ``a1 a2 ... lo hi seen taken`` of the terms of new pieces: those that overlap or touch as one, read as far as its first. And
-    whether some were `held` before."""
-    terms = [name for name in pieces.column_names if name[0] == "a"]
+def merged(pieces: pa.Table) -> tuple[pa.Table, bool]:
+    """Of the terms that have a piece which is not `held`: all their rows ``a1 a2 ... lo hi``, coalesced, with ``seen`` and ``taken`` of the
+    first piece of each; and whether any of these pieces was held. There is one that is not; no term or point is NULL."""
+    terms = pieces.column_names[:-len(POINTS) - 1]
     group, new = np.zeros(pieces.num_rows, np.int64), np.zeros(pieces.num_rows, bool)
     for number, name in enumerate(terms):
-        codes = pieces[name].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+        codes = pieces[name].dictionary_encode().combine_chunks().indices.to_numpy().astype(np.int64)
         group = np.unique(group * (codes.max() + 1) + codes, return_inverse=True)[1] if number else codes
     lo, hi, seen, taken, held = (pieces[name].to_numpy() for name in (*POINTS, "held"))
     new[group[~held]] = True
     order = np.lexsort((-taken, -seen, lo, group))
     order = order[new[group[order]]]
     group, lo, hi, seen, taken = (column[order] for column in (group, lo, hi, seen, taken))
+    # The greatest end up to a row, of its group: ranks of ends, so that one running maximum serves all groups.
     ends, rank = np.unique(hi, return_inverse=True)
-    reach = ends[np.maximum.accumulate(group * len(ends) + rank) % len(ends)]   # the greatest end up to a row, of its group
+    reach = ends[np.maximum.accumulate(group * len(ends) + rank) % len(ends)]
     first = np.flatnonzero(np.append(True, (group[1:] > group[:-1]) | (lo[1:] > reach[:-1] + 1)))
     last = np.append(first[1:], len(lo)) - 1
     rows = {name: pieces[name].take(pa.array(order[first])) for name in terms}

@@ -16,8 +16,9 @@ from engine.ir.expressions import Call
 from engine.ir.terms import Constant, Variable
 from engine.sql.codes import read_aggregate, read_call, write_aggregate, write_call
 from engine.sql.dialect import DUCKDB
-from engine.worker.database import MEMORY_VARIABLE, connect
+from engine.worker.database import connect
 from engine.worker.functions import row_function
+from engine.worker.guard import MEMORY_VARIABLE
 
 
 @pytest.fixture(scope="module")

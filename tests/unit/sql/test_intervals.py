@@ -34,10 +34,10 @@ def test_statements_parse_back(value: str, granularity: int) -> None:
     statements = Statements(planned(RuleSet(value, tuple(rules), granularity_ms=granularity)))
     for relation in statements.program.relations:
         trees = [statements.create(relation), *statements.replace(relation),
-                 statements.told(relation), statements.evict(relation), statements.begin(relation),
+                 statements.changes(relation), statements.evict(relation), statements.begin(relation),
                  statements.settle(relation, True), statements.settle(relation, False), statements.size(relation),
-                 *(statements.pieces(relation, [d], True, alike) for d in relation.derivations for alike in (False, True)),
-                 statements.pieces(relation, [], True, True)]
+                 *(statements.pieces(relation, [d], True, same_terms) for d in relation.derivations for same_terms in (False, True)),
+                 *(statements.pieces(relation, [], True, same_terms) for same_terms in (False, True))]
         for tree in trees:
             [parsed] = sqlglot.parse(written(tree), dialect="duckdb")
             assert parsed is not None and written(parsed) == written(tree)

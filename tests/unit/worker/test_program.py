@@ -13,9 +13,9 @@ from engine.ir.terms import RDF_TYPE, Constant, Variable
 from engine.sql.steps import Statements
 from engine.timeline import MAX, MIN, Interval, coalesce, interval, operator
 from engine.worker import program
-from engine.worker.program import ProgramState, coalesced
+from engine.worker.program import ProgramState, merged
 from engine.worker.tables import tables
-from tests.interval_runs import Run, assert_like_the_oracle, connection, planned
+from tests.interval_runs import Run, assert_like_the_oracle, connection, merges_of, planned
 
 X, A = Variable("x"), Constant("<a>")
 
@@ -49,21 +49,35 @@ def test_pieces_are_coalesced_as_the_timeline_says(arity: int) -> None:
         for piece in pieces:
             groups.setdefault(tuple(piece[name] for name in names), []).append(piece)
         expected = []
-        for terms, of in groups.items():
-            for run in coalesce(Interval(piece["lo"], piece["hi"]) for piece in of) if not all(piece["held"] for piece in of) else ():
+        changed = {terms: of for terms, of in groups.items() if not all(piece["held"] for piece in of)}
+        for terms, of in changed.items():
+            for run in coalesce(Interval(piece["lo"], piece["hi"]) for piece in of):
                 first = max((piece["seen"], piece["taken"]) for piece in of if piece["lo"] == run.lo)
                 expected.append((*terms, run.lo, run.hi, *first))
-        rows, again = coalesced(pa.Table.from_pylist(pieces))
+        table, cut = pa.Table.from_pylist(pieces), chance.randrange(len(pieces))
+        rows, replaces = merged(pa.concat_tables([table.slice(cut), table.slice(0, cut)]))
         assert sorted(tuple(row.values()) for row in rows.to_pylist()) == sorted(expected)
-        assert again == any(piece["held"] and not all(other["held"] for other in of) for of in groups.values() for piece in of)
+        assert replaces == any(piece["held"] for of in changed.values() for piece in of)
 
 
-@pytest.mark.parametrize("few", [0, 256])
-def test_rows_of_large_and_of_small_relations_are_merged(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "_FEW", few)
+@pytest.mark.parametrize("most", [0, 256])
+def test_rows_of_large_and_of_small_relations_are_merged(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "_READ_WHOLE", most)
     rules = (Rule(p("q"), (DiamondMinus(operator(0, 3), p()),)), Rule(p("q"), (DiamondMinus(operator(1, 1), p("q")), p("g"))))
     facts = [during(start, start + 1, "p", Constant(f"<{name}>")) for name in "abc" for start in (1, 5, 6, 14)] + [during(0, 30, "g")]
     assert_like_the_oracle(RuleSet("", rules), facts, 30, (2, 3, 5, 8, 14, 15, 21))
+    run = Run(RuleSet("", rules), facts)
+    for until in (5, 20):
+        run.to(until)
+    assert any(key[3] for key in run.state._prepared if isinstance(key, tuple) and len(key) == 4) == (most == 0)
+
+
+def test_rows_that_take_more_than_a_worker_has_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THALWEG_WORKER_MEMORY", "1kB")
+    run = Run(RuleSet("", (Rule(p("q"), (p(),)),)), [during(1, 1, "p", Constant(f"<{number}>")) for number in range(1_000)])
+    with pytest.raises(MemoryError, match="1000 rows take"):
+        run.to(2)
+    assert not any(view.rows.num_rows for view in run.state.views.values())
 
 
 def test_operators() -> None:
@@ -104,15 +118,16 @@ def test_relations_that_are_derived_alike_are_one() -> None:
     assert model["rr", ("<a>",)] == model["qq", ("<a>",)] == (Interval(2, 5), Interval(7, 12))
 
 
-def test_ten_rules_that_are_alike_cost_as_one() -> None:
+def test_ten_rules_that_are_alike_cost_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = [Rule(p(f"q{number}"), (DiamondMinus(operator(0, 2), p()),)) for number in range(10)]
     cost = []
     for many in (1, 10):
+        merges = merges_of(monkeypatch)
         run = Run(RuleSet("", tuple(rules[:many])), [during(1, 4)])
         run.to(3)
         run.to(10)
         assert len(run.model(Interval(0, 20))) == 1 + many
-        cost.append((run.state.turns, run.most, len(run.state._prepared)))
+        cost.append((merges(), run.most, len(run.state._prepared)))
     assert cost[0] == cost[1]
 
 
@@ -133,20 +148,22 @@ def test_what_is_held_does_not_grow() -> None:
     run = Run(RuleSet("", (Rule(p("d"), (DiamondMinus(operator(0, 5), p()),)),)), [during(t, t) for t in range(0, 2000, 10)])
     for t in range(0, 2000, 20):
         run.to(t)
+        assert run.state.views and not any(view.rows.num_rows for view in run.state.views.values())
     assert run.most <= 4
     assert Interval(0, 10) in run.found["d", ("<a>",)] and MAX not in [i.hi for i in run.found["d", ("<a>",)]]
 
 
-def test_holds_from_now_on_is_one_step() -> None:
+def test_holds_from_now_on_is_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that touch what is derived from them go on at once: to the end of what stands beside them, or for ever."""
     hour = 3_600_000
     on = Rule(p("on"), (DiamondMinus(operator(0, 1), p("on")), p("g")))
     ever = Rule(p("ever"), (DiamondMinus(operator(0, 1000), p("ever")),))
     run = Run(RuleSet("", (on, ever, Rule(p("on"), (p(),)), Rule(p("ever"), (p(),)))), [during(1, 1), during(0, hour, "g")])
+    merges = merges_of(monkeypatch)
     run.to(2 * hour)
     assert run.model(Interval(0, 4 * hour))["on", ("<a>",)] == (Interval(2, 2 * hour),)
     assert run.model(Interval(0, 4 * hour))["ever", ("<a>",)] == (Interval(2, 4 * hour),)
-    assert run.state.turns < 20
+    assert 0 < merges() < 20
 
 
 def test_holds_on_like_the_oracle() -> None:
