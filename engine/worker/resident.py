@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _DEAD = 2           # a table, or relation, is written anew when it has so many times the rows that are needed, or that it had then
 _FEW = 1_000        # and so many more
 _BATCHES = 1_024    # of so many it is remembered what they brought
-_NEW = "rows_brought"
+_NEW_FACTS, _NEW_CONSTANTS = "facts_brought", "constants_brought"
 _MOST_NEW = 3       # a relation is made anew where one in so many facts is new
 _MANY = 10_000      # of so many rows it is worth knowing whether some are the same solution, and which hashes they have
 _ASKED = 10_000     # of so many new facts the hashes are remembered, to ask whether one has a partner
@@ -182,11 +182,12 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
     if known is not None and known.token == step.token and known.upto == step.upto:
         return      # a task that is run again
     given = unpack(step.data)
-    hashed, order = (f", {HASHED}", " ORDER BY hp") if "s" in given.schema.names else ("", "")   # of facts, not of constants
+    of_facts = "s" in given.schema.names    # else it has constants
+    hashed, order, new = (f", {HASHED}", " ORDER BY hp", _NEW_FACTS) if of_facts else ("", "", _NEW_CONSTANTS)
     # The number is a parameter, so that the text is the same for each batch, and parsed once.
-    rows, part = f"SELECT *, CAST($part AS BIGINT) AS part{hashed} FROM {_NEW}", {"part": step.upto}
+    rows, part = f"SELECT *, CAST($part AS BIGINT) AS part{hashed} FROM {new}", {"part": step.upto}
     hashes = dict[str, Hashes]()
-    with registered(connection, _NEW, given, kept_beside(connection, f"{__name__}.given")):
+    with registered(connection, new, given, kept_beside(connection, f"{__name__}.given")):
         if not step.after:
             changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}{order}", part)
             known = held[name] = Held(step.token, step.upto, 0, next(_MAKINGS), {})

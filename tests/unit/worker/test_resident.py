@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
@@ -17,7 +18,7 @@ from engine.limits import EvaluationLimits, LimitExceeded
 from engine.output import select_json
 from engine.records import Event
 from engine.runtime.rows import facts_of
-from engine.worker import bundles, resident
+from engine.worker import bundles, database, resident
 from engine.worker.bundles import WRITTEN_ROWS, Found, QueryFailed, Result, Shown, Task, run_bundled, run_bundles
 from engine.worker.database import close, connect
 from engine.worker.hash_runs import HashRuns
@@ -62,6 +63,24 @@ def test_only_what_is_new_is_brought(connection: duckdb.DuckDBPyConnection) -> N
     assert not nothing.data
     follow(connection, {TABLE: nothing}, None)
     assert times(connection) == [1, 2, 3]
+
+
+def test_views_of_what_is_brought_are_made_once(connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of facts and that of constants, which come with the same bundles."""
+    made, register = list[str](), database.register
+
+    def counted(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | database.Given) -> None:
+        made.append(name)
+        register(connection, name, rows)
+
+    monkeypatch.setattr(database, "register", counted)
+    content, following = StreamContent(), Following()
+    for number in (1, 2, 3):
+        add(content, number)
+        constants = Followed("c", number - 1, number, number, lambda _, number=number: pa.table({"c0": [f"<{number}>"]}))
+        follow(connection, {TABLE: step(following, content), "c_1": constants.step(whole=False)}, None)
+    assert times(connection) == [1, 2, 3] and connection.execute("SELECT count(*) FROM c_1").fetchall() == [(3,)]
+    assert sorted(made) == ["constants_brought", "facts_brought"]
 
 
 def test_a_stream_without_facts_is_a_table(connection: duckdb.DuckDBPyConnection) -> None:
