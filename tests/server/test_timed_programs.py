@@ -113,7 +113,7 @@ def test_explain_shows_all_stages_and_mistakes(timed: Timed) -> None:
              for level in ("parsed", "validated", "rewritten", "logical", "spark")}
     assert all(found["valid"] for found in shown.values()), shown
     assert "Diamondminus[0,3]" in shown["parsed"]["plan"] and "normal form" in shown["rewritten"]["plan"]
-    assert "stratum 1" in shown["logical"]["plan"] and "window 4s" in shown["logical"]["plan"] and "INSERT INTO" in shown["spark"]["plan"]
+    assert "stratum 1" in shown["logical"]["plan"] and "window 4s" in shown["logical"]["plan"] and "WITH new AS (" in shown["spark"]["plan"]
     wrong = timed.client.post("/explain", data=HERE.replace("Boxminus", "Boxplus"), content_type=DMTL).get_json()
     assert [error["code"] for error in wrong["errors"]] == ["rules-not-forward"] and not wrong["valid"]
     unread = timed.client.post("/explain", data=HERE.replace("FROM STREAM ex:s\n", ""), content_type=DMTL).get_json()
