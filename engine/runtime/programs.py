@@ -18,6 +18,7 @@ from engine.records import Triple
 from engine.rewrite.temporal import normal_form
 from engine.timeline import ALWAYS, Interval, coalesce, instant
 from engine.worker import recording
+from engine.worker.guard import out_of_memory
 from engine.worker.tables import joined, table_of, tables
 
 Held = dict[Atom, list[Interval]]
@@ -65,7 +66,7 @@ def as_given(facts: Iterable[Fact], streamed: Sequence[tuple[Triple, int]] = (),
 def run(program: RuleSet, given: Mapping[str, pa.Table], until_ms: int | None = None, names: Collection[str] | None = None,
         size: int | None = None) -> Derived:
     """What a program derives from its own facts and the `given` ones (by relation, as engine/worker/tables.py makes them), of the
-    predicates `names` or all; see recording.run. Raises DiagnosticError, growth.Unending, ValueError."""
+    predicates `names` or all; see recording.run. Raises DiagnosticError, LimitExceeded, growth.Unending, ValueError."""
     plan, facts = planned(program), joined([given, tables(program.facts)])
     if program.granularity_ms:
         _check_ends(facts)
@@ -74,7 +75,10 @@ def run(program: RuleSet, given: Mapping[str, pa.Table], until_ms: int | None = 
     for name, listed in heads(program).items():
         for atom in listed if names is None or name in names else ():
             wanted[relations.of(atom)[0]].append(atom)
-    found = recording.run(plan, facts, list(wanted), until_ms, size)
+    try:
+        found = recording.run(plan, facts, list(wanted), until_ms, size)
+    except Exception as failure:
+        raise out_of_memory(failure) or failure
     held: Held = {}
     for name, table in found.rows.items():
         held |= {Atom(predicate, tuple(map(Constant, terms))): coalesce(when) for (predicate, terms), when in _rows(name, table).items()

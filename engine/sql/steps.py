@@ -64,14 +64,13 @@ class Statements:
     def pieces(self, relation: plan.Relation, derivations: Sequence[plan.Derivation], given: bool, same_terms: bool) -> exp.Expr:
         """What is derived (and, from the table ``_given``, what came in), and the rows that the table has (`held`): those with
         the same terms, or all."""
-        terms, new, seen = _terms(relation), [self.emitter.derivation(derivation) for derivation in derivations], plus("lo", -1)
-        if given:
-            new.append(self._given(relation))
+        new = [*map(self.emitter.derivation, derivations), *([self._given(relation)] if given else [])]
+        terms, seen = _terms(relation), plus("lo", -1)
         there = exp.Exists(this=select(number(1), source=aliased("new", "n"), where=same(terms, "n", "k")))
         rows = [select(*terms, "lo", "hi", seen.as_("seen"), seen.copy().as_("taken"), flag(False).as_("held"), source="new"),
                 select(*(column(c, "k") for c in (*terms, *POINTS)), flag(True).as_("held"),
                        source=aliased(self.tables[relation.name], "k"), where=[there] if same_terms else [])]
-        return with_first(union_all(rows), {"new": union_all(new)})
+        return with_first(union_all(rows), {"new": union_all(new)}).limit(parameter("most"), copy=False)
 
     def replace(self, relation: plan.Relation) -> list[exp.Expr]:
         """Two statements: delete the rows of the terms in ``_round`` (not needed where none are held), and insert those of ``_round``: the

@@ -111,9 +111,8 @@ def out_of_memory(failure: Exception) -> LimitExceeded | None:
 
 
 def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement, given: Mapping[str, int],
-            limits: EvaluationLimits | None = None) -> pa.Table:
-    """The rows of a text with the parameters `given`, read for as long as they are within limits; without (rows that are no answer) they
-    may take as much memory as DuckDB. Raises LimitExceeded, MemoryError."""
+            limits: EvaluationLimits) -> pa.Table:
+    """The answer of a plan text with the parameters `given`, read for as long as it is within its limits."""
     reader = connection.execute(text, given or None).to_arrow_reader(BATCH_ROWS)
     assert reader is not None, "a plan gives rows"
     batches, rows, size = [], 0, 0
@@ -121,10 +120,7 @@ def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement,
         for batch in reader:
             rows += batch.num_rows
             size += batch.nbytes
-            if limits is not None:
-                check_size(rows, size, limits)
-            elif size > _bytes(given_memory()):
-                raise MemoryError(f"{rows} rows take {size} bytes")
+            check_size(rows, size, limits)
             check_time()
             batches.append(batch)
     finally:
@@ -137,19 +133,20 @@ def given_memory() -> str:
     return os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
 
 
+def memory_bytes() -> int:
+    """The same in bytes."""
+    number, unit = re.fullmatch(r"\s*([0-9.]+)\s*([kKmMgGtT]?)(?:i?[bB])?\s*", given_memory()).groups()  # type: ignore[union-attr]
+    return int(float(number) * 1024 ** (" kmgt".index(unit.lower() or " ")))
+
+
 def bound_process() -> int:
     """Let this process and its children have no more data than twice the memory of DuckDB and 2 GiB more, so that one that wants more
     fails before the machine does; the bytes."""
-    most = 2 * _bytes(given_memory()) + 2 * 1024**3
+    most = 2 * memory_bytes() + 2 * 1024**3
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     return most
-
-
-def _bytes(memory: str) -> int:
-    number, unit = re.fullmatch(r"\s*([0-9.]+)\s*([kKmMgGtT]?)(?:i?[bB])?\s*", memory).groups()  # type: ignore[union-attr]
-    return int(float(number) * 1024 ** (" kmgt".index(unit.lower() or " ")))
 
 
 def check_size(rows: int, size: int, limits: EvaluationLimits) -> None:

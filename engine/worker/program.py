@@ -26,13 +26,14 @@ from engine.sql.steps import POINTS, PREFIX, Statements
 from engine.timeline import MAX, MIN
 from engine.worker.database import Given, put_view, registered
 from engine.worker.events import Events, State
-from engine.worker.guard import check_time, fetched
+from engine.worker.guard import check_time, memory_bytes
 
 if TYPE_CHECKING:
     import duckdb
 
     from engine.sql.tree import Tree
 
+_ROW_BYTES = 256    # DuckDB's limit of memory does not count the rows that it hands over: so many that each has this much room
 _READ_WHOLE = 256   # of so few rows of a relation all are read: to look for those of some terms takes longer
 ALWAYS_RELATION = f"{ALWAYS_HELD}/0"
 Tables = Mapping[str, pa.Table]
@@ -136,7 +137,7 @@ class ProgramState:
             self.mark.past = until
             return Advanced({}, {}, {})
         start = self.mark.start if self.mark.start is not None else MIN
-        point = {"past": self.mark.past, "until": until, "start": start}
+        point = {"past": self.mark.past, "until": until, "start": start, "most": memory_bytes() // _ROW_BYTES}
         if self.events is not None:
             given += self.events.advance(given, self.mark.past, until, point["start"])
         facts = by_relation(self.relations.keys() | self.same.keys(), [*given, *beside])
@@ -210,9 +211,9 @@ class ProgramState:
         return self.connection.execute(prepared, {name: point[name] for name in names}).fetchall()
 
     def table(self, key: object, make: Callable[[], Tree], point: Mapping[str, int]) -> pa.Table:
-        """The same as an Arrow table, which may take as much memory as DuckDB. Raises MemoryError."""
+        """The same as an Arrow table."""
         prepared, names = self._statement(key, make)
-        return fetched(self.connection, prepared, {name: point[name] for name in names})
+        return self.connection.execute(prepared, {name: point[name] for name in names}).to_arrow_table()
 
     def _statement(self, key: object, make: Callable[[], Tree]) -> tuple[duckdb.Statement, frozenset[str]]:
         if key not in self._prepared:
@@ -298,8 +299,7 @@ class _Step:
         return found
 
     def _changes(self, relation: plan.Relation) -> tuple[pa.Table, pa.Table, pa.Table]:
-        """The new points of a relation, the rows that begin in the step, and those that end with it: nothing can extend these any more. A
-        row that is kept has ended once."""
+        """The new points of a relation, its rows that begin in the step, and those that end with it: nothing can extend these any more."""
         rows = self.state.table(("changes", relation.name), lambda: self.state.statements.changes(relation), self.point)
         lo, hi, seen = (rows[name].to_numpy() for name in ("lo", "hi", "seen"))
         past, until = self.point["past"], self.point["until"]
@@ -337,6 +337,8 @@ class _Step:
         if not active and not given:
             return False
         pieces = state.table((name, active, given, many), lambda: statements.pieces(relation, derivations, given, many), self.point)
+        if pieces.num_rows == self.point["most"]:
+            raise MemoryError(f"more than {pieces.num_rows} rows of {name}")
         if pieces["held"].to_numpy().all():
             return False
         rows, replaces = merged(pieces)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +12,8 @@ from engine.plan import intervals as plan
 from engine.plan.analyses import goes_on, longest
 from engine.sql.steps import statements_of
 from engine.timeline import MAX, MIN, Interval, granule, instant
-from engine.worker.functions import register_duckdb
+from engine.worker.database import connect
+from engine.worker.guard import given_memory
 from engine.worker.program import ALWAYS_RELATION, ProgramState, Tables, by_relation
 from engine.worker.tables import table_of
 
@@ -40,8 +40,7 @@ def run(program: plan.Program, facts: Tables, shown: Sequence[str], until_ms: in
     end = _end_of_granule(end, program.granule)
     sorted_facts = [(name, table.take(pc.sort_indices(table["lo"]))) for name, table in facts.items() if table.num_rows]
     late = {late: name for name, late in program.late}
-    with duckdb.connect(":memory:", config={"threads": 1}) as connection:
-        register_duckdb(connection)
+    with connect(given_memory()) as connection:
         asked = [*shown, *(made for made, name in late.items() if name in shown)]
         state = ProgramState(connection, statements_of(program), asked)
         found: dict[str, list[pa.Table]] = {name: [] for name in shown}

@@ -222,6 +222,15 @@ def test_a_file_that_is_not_utf8_is_named_with_the_byte(run: Run, tmp_path: Path
     assert (status, shown, told) == (1, "", f"thalweg: {name}: this is not UTF-8: {place} is 0xE9.\n")
 
 
+@pytest.mark.parametrize("rule", ["C(X,Y) :- A(X), A(Y)", "C(X,Y,Z) :- A(X), A(Y), A(Z)"])
+def test_a_product_that_is_too_large_is_an_error(run: Run, monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
+    """In DuckDB, and behind it."""
+    monkeypatch.setenv("THALWEG_WORKER_MEMORY", "50MB")
+    status, shown, told = run("p.dmtl --facts f.txt", p_dmtl=rule, f_txt="".join(f"A(a{number})@1\n" for number in range(1_500)))
+    assert (status, shown) == (1, "") and told.endswith("the limit workerMemory is set by THALWEG_WORKER_MEMORY\n"), told
+    assert told.startswith("thalweg: the evaluation needs more memory than a worker has") and told.count("\n") == 1, told
+
+
 def test_the_help_names_what_programs_take(run: Run) -> None:
     status, shown, _ = run("--help")
     assert status == 0 and all(word in shown for word in ("--facts", "--derived", "--until", ".lars", ".dmtl"))
