@@ -8,7 +8,6 @@ of the stream; the state can be taken as Arrow tables and gone on with in anothe
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -149,7 +148,8 @@ class ProgramState:
                 step.take(stratum)
             return step.end()
         finally:
-            step.reading.close()
+            for view in self.views.values():
+                view.clear()
             self.mark.past = until
 
     def hold(self, facts: Tables, derived: Tables) -> None:
@@ -258,9 +258,8 @@ class _Step:
         self.given = given
         self.point = point
         self.touched: dict[str, int] = {}
-        self.reading = ExitStack()      # of views: they have no rows in the end
         for name, table in given.items():
-            self.reading.enter_context(registered(state.connection, f"{state.tables[name]}_given", table, state.views))
+            put_view(state.connection, f"{state.tables[name]}_given", table, state.views)
 
     def take(self, stratum: plan.Stratum) -> None:
         """Take the relations of a stratum on to the end of the step."""
@@ -331,18 +330,18 @@ class _Step:
     def _merge(self, relation: plan.Relation, active: tuple[int, ...], given: bool) -> bool:
         """Merge what derivations give; whether there is something that the next round takes in."""
         name, state, statements = relation.name, self.state, self.state.statements
+        if not active and not given:
+            return False
         check_time()    # no interrupt ends what is not DuckDB's
         derivations = [relation.derivations[n] for n in active]
         many = state.sizes[name].rows + self.touched.get(name, 0) > _READ_WHOLE
-        if not active and not given:
-            return False
         pieces = state.table((name, active, given, many), lambda: statements.pieces(relation, derivations, given, many), self.point)
         if pieces.num_rows == self.point["most"]:
             raise MemoryError(f"more than {pieces.num_rows} rows of {name}")
         if pieces["held"].to_numpy().all():
             return False
         rows, replaces = merged(pieces)
-        self.reading.callback(put_view(state.connection, f"{state.tables[name]}_round", rows, state.views).clear)
+        put_view(state.connection, f"{state.tables[name]}_round", rows, state.views)
         for number in (0, 1) if replaces else (1,):
             self._run(("replace", name, number), lambda: statements.replace(relation)[number])
         self.touched[name] = self.touched.get(name, 0) + rows.num_rows
