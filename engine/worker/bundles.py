@@ -233,8 +233,9 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closure
         made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
         text: str | duckdb.Statement = task.text
         if task.given:
-            text = parsed(connection, task.text)
-            given |= {name: number for name, number in task.given.items() if name in text.named_parameters}
+            text = parsed(connection, f"SELECT * FROM ({task.text}) LIMIT $most")
+            numbers = {**task.given, "most": task.limits.evaluation_rows + 1}
+            given |= {name: number for name, number in numbers.items() if name in text.named_parameters}
         answer = _given(fetched(connection, text, given, task.limits), task.shown)
         return answer, pack(pa.concat_tables(made)) if made else None
     return _within_limits(connection, number, task, work)
