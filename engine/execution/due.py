@@ -13,10 +13,8 @@ import pyarrow.compute as pc
 
 from engine.execution.compiled import Compiled
 from engine.execution.content import StreamContent
-from engine.functions.datetimes import format_moment, from_ms
-from engine.functions.terms import literal
+from engine.functions import dates
 from engine.ir.statement import Ask, Program
-from engine.ir.terms import XSD
 from engine.limits import UNLIMITED, EvaluationLimits
 from engine.plan.nodes import Begun
 from engine.plan.timed import Look
@@ -172,15 +170,10 @@ def begun_facts(program: Program, rows: pa.Table) -> pa.Table:
     return pa.table({name: columns[name] for name in ["tick", *(v.name for v in program.variables), ENDS]})
 
 
-def moment(ms: int) -> str:
-    """The xsd:dateTime of an instant."""
-    return literal(format_moment("dateTime", from_ms(ms)), f"{XSD}dateTime")
-
-
 def moments(times: pa.ChunkedArray) -> pa.ChunkedArray:
     """Times in ms as xsd:dateTimes."""
     coded = pc.unique(times)
-    texts = pa.array([None if ms is None else moment(ms) for ms in coded.to_pylist()], pa.string())
+    texts = pa.array([None if ms is None else dates.at(ms) for ms in coded.to_pylist()], pa.string())
     return pc.take(texts, pc.index_in(times, coded))
 
 

@@ -13,14 +13,12 @@ ends. What a rule marks with an instant that is past (LARS) the rules know from 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.functions.datetimes import format_moment, from_ms
+from engine.functions import dates
 from engine.functions.expressions import Context
-from engine.functions.terms import literal
 from engine.ir.programs import fits, heads_of, name_of
 from engine.ir.rules import TRIPLE, Assign, Atom, Formula, Rule, RuleSet, Table, Test
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
 from engine.ir.strata import endless, rounds
-from engine.ir.terms import XSD
 from engine.records import Event, Triple
 from engine.reference.closure import is_rdf
 from engine.reference.formulas import Ground, Intervals, Row, as_fact, computed, ground, in_safe_order, point_of, unify
@@ -117,13 +115,8 @@ def _rows(program: Program, found: Iterable[tuple[Instance, int | None]]) -> Res
     for ((predicate, terms), begin), end in sorted(found, key=lambda one: one[0]):
         row = dict(zip("spo", terms)) if predicate == TRIPLE else {
             "atom": name_of(predicate), **{f"a{number}": term for number, term in enumerate(terms, 1)}}
-        rows.append(row | {"from": moment(begin)} | ({"until": moment(end)} if end is not None and end < MAX else {}))
+        rows.append(row | {"from": dates.at(begin)} | ({"until": dates.at(end)} if end is not None and end < MAX else {}))
     return Result("SELECT", tuple(v.name for v in program.variables), tuple(rows))
-
-
-def moment(ms: int) -> str:
-    """The xsd:dateTime of an instant."""
-    return literal(format_moment("dateTime", from_ms(ms)), f"{XSD}dateTime")
 
 
 Begun = tuple[Ground, int]
