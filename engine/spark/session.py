@@ -92,14 +92,7 @@ class Session:
         """Whether Spark answers in time that it has not stopped; a halted JVM hangs every call, so it is asked from a spare thread. A
         JVM that is told to end answers for a while, with all jobs cancelled."""
         answers: list[bool] = []
-
-        def ask() -> None:
-            with suppress(Exception):  # a dead JVM raises any of Py4J's and the socket's errors: no answer
-                answers.append(not self._context._jsc.sc().isStopped())
-
-        asking = threading.Thread(target=ask, name="spark-heartbeat", daemon=True)
-        asking.start()
-        asking.join(within_s)
+        _within(within_s, lambda: answers.append(not self._context._jsc.sc().isStopped()))
         return any(answers)
 
     def kill(self) -> None:
@@ -221,10 +214,10 @@ def _jar_entries(settings: SparkSettings) -> dict[str, str]:
 def _within(seconds: float, action: Callable[[], None]) -> None:
     """Run `action` in a spare thread and wait for it at most `seconds`: a call into a halted JVM never returns."""
     def run() -> None:
-        with suppress(Exception):  # the JVM may die under the call, which is what is wanted here
+        with suppress(Exception):  # a JVM that is dead, or dies under the call as is wanted, raises any of Py4J's and the socket's errors
             action()
 
-    thread = threading.Thread(target=run, name="spark-stop", daemon=True)
+    thread = threading.Thread(target=run, name="spark-call", daemon=True)
     thread.start()
     thread.join(seconds)
 
