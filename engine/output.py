@@ -124,16 +124,9 @@ def payloads_together(relations: Mapping[Key, tuple[str, pa.Table]]) -> dict[Key
     return found
 
 
-def json_terms(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Each token as the JSON object that SPARQL Results JSON has for it; nulls stay.
-
-    N-Triples escapes within literals are JSON escapes as well, so the text is taken as it is.
-    """
-    return _join(_parts(column))
-
-
 def _parts(column: pa.ChunkedArray | pa.Array) -> list[Part]:
-    """The texts of which `json_terms` are made, for a caller who joins them with more: each pass over long columns costs."""
+    """The texts of which the objects are made that SPARQL Results JSON has for tokens, for a caller who joins them with more: each pass
+    over long columns costs. Nulls stay. N-Triples escapes within literals are JSON escapes as well, so the text is taken as it is."""
     column = _large(column)
     first = pc.binary_slice(column.cast(pa.large_binary()), 0, 1)
     kinds = {value.as_py() for value in pc.unique(first)}
@@ -180,7 +173,7 @@ def _few_bindings(table: pa.Table) -> bytes:
 
 
 def json_term(token: str) -> str:
-    """A token as `json_terms` has it: what N-Triples escapes JSON does in the same way."""
+    """The JSON object of a token: what N-Triples escapes JSON does in the same way."""
     if token[0] == "<":
         return f'{{"type":"uri","value":"{token[1:-1]}"}}'
     if token[0] == "_":
@@ -217,7 +210,7 @@ def _cells(column: pa.ChunkedArray) -> list[Part]:
     if len(column) > 4096 and pc.count_distinct(sample).as_py() > 1024:
         return _parts(column)
     coded = _one(_one(column).dictionary_encode())
-    return [pa.chunked_array([_one(json_terms(coded.dictionary)).take(coded.indices)])]
+    return [pa.chunked_array([_one(_join(_parts(coded.dictionary))).take(coded.indices)])]
 
 
 def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:

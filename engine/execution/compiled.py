@@ -210,11 +210,6 @@ class Compiled:
     def _label_offset(self) -> int:
         return -1 if self.on_change else 0
 
-    def _memory(self) -> str:
-        """What a program with a time of its own has to keep."""
-        query = self.statement.query
-        return describe(memory(self.passes[-1].rules, query.rules.granularity_ms)) if isinstance(query, TimedProgram) else ""
-
     def _emit(self, executor: str, typed: bool, plan: Plan, kinds: Kinds, by_panes: bool = False) -> PlanText:
         dialect = DIALECTS[executor]
         lowering = Lowering(dialect, self.identity, self._label_offset, quick=typed)
@@ -270,7 +265,9 @@ class Compiled:
                 return show_passes(self.passes) + show(self.rewritten)
             case "logical":
                 chain = "" if self.staged is None else "\n" + explain_staged(self.staged)
-                return explain_plan(self.plan_in(form), self.estimate) + chain + self._memory()
+                query = self.statement.query
+                held = describe(memory(self.passes[-1].rules, query.rules.granularity_ms)) if isinstance(query, TimedProgram) else ""
+                return explain_plan(self.plan_in(form), self.estimate) + chain + held
             case "spark" if isinstance(self.plan, TimedPlan):
                 return f"-- executor: local, a step in one task\n-- state: in the worker, and in a file\n{step_texts(self.plan.program)}"
             case "spark":

@@ -95,10 +95,6 @@ class StreamContent:
         parts = [chunk.table for chunk in self.chunks if chunk.part > part]
         return pa.concat_tables(parts) if parts else FACTS.empty_table()
 
-    def rows_after(self, part: int) -> int:
-        """How many rows `added_after` has."""
-        return sum(chunk.table.num_rows for chunk in self.chunks if chunk.part > part)
-
     def horizon(self, before_ms: int, count: int, unit: str) -> int:
         """The oldest time among the last `count` distinct triples, or items, before `before_ms`: what a tuple window needs kept."""
         table = self.between(MIN, before_ms, -1)
@@ -199,7 +195,8 @@ class Following:
 
     def lacking(self, name: str, content: StreamContent) -> int:
         """How many rows of a stream workers have not been brought."""
-        return content.rows_after(self._known(name, content.token))
+        known = self._known(name, content.token)
+        return sum(chunk.table.num_rows for chunk in content.chunks if chunk.part > known)
 
     def graph(self, name: str, table: pa.Table) -> Followed:
         """The table of a static graph: another version is another content."""

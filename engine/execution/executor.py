@@ -57,12 +57,6 @@ _NOTHING = "SELECT CAST(0 AS BIGINT) AS tick WHERE FALSE"
 CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
 
-def most_changing(rows: int) -> float:
-    """The share of windows of so many rows that may change between evaluations before their closure is better made anew: a tenth of
-    10,000, a third of 100,000, three fifths of 1,000,000 (docs/maintenance.md)."""
-    return 0.25 * math.log10(rows / KEPT_ROWS)
-
-
 @dataclass(frozen=True, slots=True)
 class _Sampled:
     """The last evaluation of a query that sampled kept relations: these, and the tables that it read. (Its job would hold its answer.)"""
@@ -249,8 +243,9 @@ class Executor:
         self.choices[due.query] = executor, strategy
         if closures is not None:
             compiled = compiled.with_own_closures(closures.mark, static=False)
-        elif executor == "sql" and compiled.closures:   # plans run side by side in one session
-            compiled = compiled.with_own_closures(_mark(due.query), static=True)
+        elif executor == "sql" and compiled.closures:
+            # Plans run side by side in one session. The query's name, which may hold '-' and '.', cannot be part of their names.
+            compiled = compiled.with_own_closures(hashlib.sha256(due.query.encode()).hexdigest()[:8], static=True)
         text = compiled.text(executor, typed, form)
         kinds: Kinds = frozenset().union(*(content.kinds for content in due.streams.values())) if executor == "local" else ANY_KIND
 
@@ -307,7 +302,9 @@ class Executor:
             return False
         if self.force_strategy or due.query in self._closures or isinstance(due.compiled.statement.query, Program):
             return self.force_strategy != "recompute"
-        return rows > KEPT_ROWS and due.compiled.changing <= most_changing(rows)
+        # The closure of a window is better made anew where more of it changes between evaluations than a tenth of 10,000 rows, a third of
+        # 100,000, three fifths of 1,000,000 (docs/maintenance.md).
+        return rows > KEPT_ROWS and due.compiled.changing <= 0.25 * math.log10(rows / KEPT_ROWS)
 
     def _form(self, due: Due, rows: int, most: int) -> tuple[Form, str]:
         """The form of a plan of Spark SQL, and why it is one: `most` rows are evaluated in tasks."""
@@ -545,11 +542,6 @@ def _fitting(due: Due) -> int:
     if due.compiled.timed or isinstance(due.compiled.statement.query, Program):
         return len(due.ticks)
     return WIDEST_ROWS // max(1, sum(content.rows for content in due.streams.values()))
-
-
-def _mark(query: str) -> str:
-    """What makes the relations of a query its own: part of their names, as the query's name, which may hold '-' and '.', cannot be."""
-    return hashlib.sha256(query.encode()).hexdigest()[:8]
 
 
 def _live(due: Due) -> Estimate:

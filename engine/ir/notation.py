@@ -6,8 +6,8 @@ from datetime import datetime, timezone
 
 from engine.ir.expressions import Aggregate, Call, Exists, Expression, walk
 from engine.ir.patterns import Alternative, Inverse, Link, NegatedSet, Path, Pattern, Repeat, Sequence
-from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Falsum, Formula, Head, Negation, Rule,
-                             RuleSet, Table, Test, WindowFormula)
+from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, RuleSet,
+                             Table, Test, WindowFormula)
 from engine.ir.terms import RDF_TYPE, XSD, Constant, OneOf, PatternTerm, Term, Variable
 from engine.timeline import MAX, MIN, Interval, days_from_civil
 
@@ -202,18 +202,14 @@ def show_rule(rule: Rule, group: ShowGroup, most_rows: int | None = None) -> str
 
 
 def show_rule_set(rules: RuleSet, group: ShowGroup) -> str:
-    """A header with the timeline, then facts, then rules, one a line."""
+    """A header with the timeline, then facts with the interval during which they hold, in ms (``p(1) during [1000,2000) .``), then rules,
+    one a line."""
     granularity = f" granularity {duration(rules.granularity_ms)}" if rules.granularity_ms else ""
     start = f" start at {instant(rules.start_at_ms)}" if rules.start_at_ms is not None else ""
     lines = [f"rules {rules.name}{granularity}{start}"]
-    lines += [show_fact(fact) for fact in rules.facts]
+    lines += [f"{show_atom(fact.atom)} during {interval(fact.interval)} ." for fact in rules.facts]
     lines += [show_rule(rule, group) for rule in rules.rules]
     return "\n".join(lines) + "\n"
-
-
-def show_fact(fact: Fact) -> str:
-    """A fact with the interval during which it holds, in ms: ``p(1) during [1000,2000) .``"""
-    return f"{show_atom(fact.atom)} during {interval(fact.interval)} ."
 
 
 def show_atom(atom: Atom) -> str:

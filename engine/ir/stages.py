@@ -115,7 +115,8 @@ def stages(rules: Sequence[Placed]) -> tuple[Stage, ...]:
     for group in components({number: needs[number] for number in sorted(used)}):
         line = _line(rules, group)
         below = {at[need] for number in group for need in needs[number] if need in at}
-        lags = _lags(line, [made[place] for place in below])
+        own = frozenset((line.granularity_ms,)) if line.granularity_ms else frozenset[int]()
+        lags = own.union(*(made[place].lags for place in below))
         least = max((place + ((made[place].line, made[place].lags) != (line, lags)) for place in below), default=0)
         place = next((n for n in range(least, len(made)) if (made[n].line, made[n].lags) == (line, lags)), len(made))
         if place == len(made):
@@ -140,11 +141,6 @@ class _Stage:
         own = [rules[number] for number in sorted(self.numbers)]
         timed = tuple(placed.rule for placed in own if placed.timeline is not None)
         return Stage(self.line, tuple(placed.rule for placed in own), timed, tuple(sorted(self.reads)))
-
-
-def _lags(line: Timeline, below: Iterable[_Stage]) -> frozenset[int]:
-    own = frozenset((line.granularity_ms,)) if line.granularity_ms else frozenset[int]()
-    return own.union(*(stage.lags for stage in below))
 
 
 def _line(rules: Sequence[Placed], group: Sequence[int]) -> Timeline:

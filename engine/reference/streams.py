@@ -173,7 +173,7 @@ class _System:
                 self._see(Event(position, query.makes, evaluation.at, None, tuple(sorted(evaluation.result.triples)), evaluation.at))
         if query.makes:
             made = self.streams.setdefault(query.makes, Stream())
-            made.watermark = max(made.watermark, query.last_evaluated())
+            made.watermark = max(made.watermark, query.last_tick_by(query.done))
             made.idle = all(self.streams.get(iri, Stream()).idle for iri in query.reads)
 
     def _producers_first(self) -> list[ContinuousQuery]:
@@ -257,10 +257,6 @@ class ContinuousQuery:
         if self.on_change or self.last_close == MIN:
             return self.last_close
         return self._next_tick(self.last_close - 1)
-
-    def last_evaluated(self) -> int:
-        """The last tick that is done, whether or not it was reported."""
-        return self.last_tick_by(self.done)
 
     def last_tick_by(self, time: int) -> int:
         """The last tick at or before a time."""

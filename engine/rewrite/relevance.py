@@ -22,7 +22,7 @@ from itertools import product
 from engine.ir import patterns as ir
 from engine.ir.rules import TRIPLE, Atom, Falsum, Rule, Table, atoms
 from engine.ir.statement import Describe, Program, Query
-from engine.ir.terms import Constant, OneOf, PatternTerm, Variable
+from engine.ir.terms import Constant, OneOf, Variable
 
 Goal = tuple[str, tuple[str | None, ...]]
 """Atoms that are asked for: a predicate with its terms' tokens, None for any."""
@@ -162,14 +162,11 @@ def _asked(pattern: ir.Pattern) -> Iterator[Goal]:
     match pattern:
         case ir.BGP(triples=triples):
             for triple in triples:
-                yield from _of_terms(*triple.terms)
+                choices = [term.tokens if isinstance(term, OneOf) else (term.token if isinstance(term, Constant) else None,)
+                           for term in triple.terms]
+                yield from ((TRIPLE, tokens) for tokens in product(*choices))
         case ir.PathPattern(path=path):
             yield from _of_path(path)
-
-
-def _of_terms(*terms: PatternTerm) -> Iterator[Goal]:
-    choices = [term.tokens if isinstance(term, OneOf) else (term.token if isinstance(term, Constant) else None,) for term in terms]
-    yield from ((TRIPLE, tokens) for tokens in product(*choices))
 
 
 def _of_path(path: ir.Path) -> Iterator[Goal]:

@@ -10,7 +10,7 @@ from engine.rewrite.temporal import normal_form
 from engine.runtime.kept import StreamState
 from engine.runtime.registered import Registered
 from engine.runtime.resources import QueryInfo, StreamInfo, iso
-from engine.runtime.streams import describe_made, duration_text
+from engine.runtime.streams import PROV_TIME, duration_text
 from engine.runtime.ticks import query_watermark
 from engine.runtime.view import Seen, View
 from engine.timeline import MIN
@@ -44,11 +44,6 @@ def held_facts(statement: Statement, seen: Seen | None) -> dict[str, Any]:
     return {"factsHeld": held, "stages": [
         {"timeline": str(stage.timeline), "after": [place + 1 for place in stage.reads],
          "factsHeld": by_stage[number] if number < len(by_stage) else 0, **_needs(stage.memory)} for number, stage in enumerate(stages)]}
-
-
-def held_text(found: Mapping[str, Any]) -> str:
-    """What the stages of the timed rules of a query hold, to stand behind its plan; `found` is from `held_facts`."""
-    return "".join(f"-- stage {number} holds {stage['factsHeld']} facts now\n" for number, stage in enumerate(found.get("stages", ()), 1))
 
 
 def _needs(found: Memory) -> dict[str, Any]:
@@ -125,10 +120,13 @@ def waits(query: Registered, view: View) -> dict[str, Any] | None:
 
 
 def made_info(query: Registered, iri: str, view: View, now_ms: int) -> StreamInfo:
+    """A stream that a query makes: nothing of its descriptor can be set."""
     kept = view.snapshot.streams.get(iri, StreamState()) if view.seen(query) is not None else StreamState()
     state = {"items": kept.items, "late": 0, "deadLetters": 0, "watermark": iso(kept.watermark), "idle": kept.idle,
              "itemsPerSecond": view.snapshot.measured.stream(iri, now_ms)}
-    return StreamInfo(query.name, iri, describe_made(iri, query.name, view.catalogue.times[iri]), state, _users(iri, view))
+    descriptor = {"iri": iri, "timestampPredicate": PROV_TIME, "time": view.catalogue.times[iri],
+                  "source": {"type": "query", "query": query.name}}
+    return StreamInfo(query.name, iri, descriptor, state, _users(iri, view))
 
 
 def stream_info(name: str, descriptor: Mapping[str, Any], view: View, now_ms: int) -> StreamInfo:

@@ -17,7 +17,7 @@ from engine.limits import LimitExceeded
 from engine.runtime.backend import Backend
 from engine.runtime.catalogue import usage
 from engine.runtime.clock import Clock
-from engine.runtime.describe import held_facts, held_text, variables
+from engine.runtime.describe import held_facts, variables
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.evidence import Evidence, evidence_of
 from engine.runtime.holding import Held, held_of
@@ -111,7 +111,8 @@ class Engine(UploadCommands):
             return self._compiled(query, view).explain(stage)
         ran = view.snapshot.ran.get(query.epoch)
         shown = self._compiled(query, view).explain(stage, "plain" if ran is None else ran.form)
-        shown += held_text(held_facts(query.statement, view.seen(query)))
+        stages = held_facts(query.statement, view.seen(query)).get("stages", ())
+        shown += "".join(f"-- stage {number} holds {stage['factsHeld']} facts now\n" for number, stage in enumerate(stages, 1))
         return shown if ran is None else f"{shown.rstrip()}\n{ran.text(users_of(view.snapshot.ran.values()))}"
 
     def plan_nodes(self, name: str) -> dict[str, Any]:

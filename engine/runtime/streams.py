@@ -93,11 +93,6 @@ def describe(name: str, given: Mapping[str, Any], base_url: str) -> dict[str, An
     return found
 
 
-def describe_made(iri: str, query: str, time: str) -> dict[str, Any]:
-    """The descriptor of a stream that a query makes: nothing of it can be set."""
-    return {"iri": iri, "timestampPredicate": PROV_TIME, "time": time, "source": {"type": "query", "query": query}}
-
-
 def check_pushable(name: str, descriptor: Mapping[str, Any]) -> None:
     if descriptor["source"]["type"] == "query":
         raise made_by_a_query(name, "Nothing can be pushed to it.")

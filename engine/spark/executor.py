@@ -83,12 +83,9 @@ class SqlPlans(plan_job.SqlPlans):
         if not failed:      # nor is there a reason to wait for a plan that runs
             return frozenset()
         with self._lock:
-            return self._mend(failed)
-
-    def _mend(self, failed: Mapping[str, str]) -> frozenset[str]:
-        views = frozenset().union(*(self._views.get(query, frozenset()) for query in failed)) & self.mirrors.keys()
-        mended = {view for view in views if self.mirrors[view].mend("\n".join(failed.values()))}
-        return frozenset(query for query in failed if mended & self._views.get(query, frozenset()))
+            views = frozenset().union(*(self._views.get(query, frozenset()) for query in failed)) & self.mirrors.keys()
+            mended = {view for view in views if self.mirrors[view].mend("\n".join(failed.values()))}
+            return frozenset(query for query in failed if mended & self._views.get(query, frozenset()))
 
     def forget(self, query: str) -> None:
         self._gone.put(query)

@@ -157,11 +157,6 @@ def remove_abandoned() -> None:
             continue  # in use, another user's, or gone meanwhile
 
 
-def send_engine(spark: SparkSession, work: Path) -> None:
-    """Give every executor the package `engine`, zipped into `work`."""
-    spark.sparkContext.addPyFile(str(zip_engine(work / "engine.zip")))
-
-
 def zip_engine(target: Path) -> Path:
     """Write the package's Python files into the zip file `target`, importable from it."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:

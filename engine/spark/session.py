@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from engine.spark.java import (Java, JavaNotFound, archive_path, cached_jar, download_shown, ensure_java, fetch_jar, finish, make_options,
                                use_archive, use_jar)
-from engine.spark.launch import Scratch, SparkStartError, end_jvm, launch, reset_pyspark, send_engine
+from engine.spark.launch import Scratch, SparkStartError, end_jvm, launch, reset_pyspark, zip_engine
 from engine.spark.settings import SparkSettings, configuration, from_environment
 from engine.spark.warm import exercise, warm_up
 from engine.spark.workers import ResidentTask
@@ -150,7 +150,7 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None,
             scratch.remove()
             raise
         if not settings.local:
-            send_engine(spark, scratch.path)
+            spark.sparkContext.addPyFile(str(zip_engine(scratch.path / "engine.zip")))  # for every executor
     # PySpark logs each refused query as a line of JSON with its stack; whoever sent the query gets the error.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
