@@ -69,7 +69,7 @@ NAME_LANGUAGES = ("grammar", "engine.rewrite", "engine.ir.printer")
 # Names of a library that has its name from a W3C specification, not of a front end: who names it, and what may be said there.
 LIBRARIES = {
     # RIF Datatypes and Built-Ins: functions that rules of any language, and plans, call.
-    "engine.functions": re.compile(r"(engine\.functions\.)?rif(_numbers|_strings|_values)?"),
+    "engine.functions": re.compile(r"(engine\.functions\.)?rif_(numbers|strings|values)"),
     "engine.ir.builtins": re.compile(r"RIF|rif|http://www\.w3\.org/2007/rif(-builtin-(function|predicate))?#"),
     # The datatype of a list as a term.
     "engine.ir.lists": re.compile(r"http://www\.w3\.org/2007/rif#list"),

@@ -8,11 +8,13 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 
-from engine.functions import arithmetic, compare, datatypes, dates, rif, strings
+from engine.functions import arithmetic, compare, datatypes, dates, rif_numbers, rif_strings, strings
 from engine.functions.context import Context, ExpressionError, Function
 from engine.functions.datatypes import CASTS
+from engine.functions.rif_values import caster, guard, identical, is_a, is_literal
 from engine.functions.terms import (RDF_LANG_STRING, Kind, Parsed, blank, boolean, characters,
                                     decode, iri, literal, number, simple_text, split, string)
+from engine.ir.builtins import BUILTINS, DATATYPES, FUNC, IDENTICAL, PRED
 from engine.ir.terms import is_language_tag, resolve
 
 _NOT_IN_IRIS = re.compile("[\x00-\x20<>\"{}|^`\\\\]")
@@ -113,11 +115,37 @@ FUNCTIONS: dict[str, Function] = _table(
     *(Function(name, apply, 1, 1) for name, apply in CASTS.items()),
 )
 
-OF_RULES: dict[str, Function] = {**rif.FUNCTIONS, **_table(
+
+def _are_xml(first: str, second: str) -> bool:
+    return is_a(first, "XMLLiteral") and is_a(second, "XMLLiteral")
+
+
+_BY_NAMESPACE: dict[str, dict[str, Callable[..., str | bool]]] = {
+    FUNC: {**rif_numbers.FUNCTIONS, **rif_strings.FUNCTIONS},
+    PRED: {
+        **{f"is-literal-{'not-' * negated}{name}": guard(name, negated) for name in DATATYPES for negated in (False, True)},
+        "literal-not-identical": lambda first, second: (is_literal(first) and is_literal(second)
+                                                        and not identical(first, second)),
+        "XMLLiteral-equal": lambda first, second: _are_xml(first, second) and identical(first, second),
+        "XMLLiteral-not-equal": lambda first, second: _are_xml(first, second) and not identical(first, second),
+        **rif_numbers.PREDICATES, **rif_strings.PREDICATES},
+}
+APPLY: dict[str, Callable[..., str | bool]] = {
+    **{f"<{iri}>": caster(name) for name, iri in DATATYPES.items()},
+    **{f"<{namespace}{name}>": apply for namespace, table in _BY_NAMESPACE.items() for name, apply in table.items()},
+}
+# Functions whose value is a truth value as well as predicates.
+_TRUTHS = frozenset((f"<{FUNC}not>",))
+
+OF_RULES: dict[str, Function] = _table(
+    *(Function(iri, APPLY[iri], builtin.least, builtin.most, truth=builtin.kind == "predicate" or iri in _TRUTHS)
+      for iri, builtin in BUILTINS.items()),
+    Function(IDENTICAL, identical, 2, 2, truth=True),
     Function("<urn:thalweg:value>", datatypes.value, 1, 1),
     Function("<urn:thalweg:in-value-space>", datatypes.in_value_space, 2, 2, truth=True),
-)}
-"""Functions that rules call besides: RIF's built-ins (rif.py), and those for OWL's datatypes (datatypes.py); no part of SPARQL."""
+)
+"""Functions that rules call besides: RIF's built-ins (RIF Datatypes and Built-Ins, 2nd edition, section 4) with its ``=``, and those for
+OWL's datatypes (datatypes.py); no part of SPARQL. Casts to types that SPARQL's table has too are SPARQL's: one name has one function."""
 
 
 def find(name: str, count: int) -> Function:

@@ -1,6 +1,6 @@
 """The built-ins of RIF Datatypes and Built-Ins (RIF-DTB 2nd edition, section 4): names, kinds, numbers of arguments.
 
-What they compute is in engine/functions/rif.py, which has a function for each name here.
+What they compute is in engine/functions/library.py, which has a function for each name here.
 """
 
 import re

@@ -4,19 +4,18 @@ What RIF-Core does not allow is reported here, for both concrete syntaxes: what 
 variables that nothing declares, rules that are not safe (section 6.1).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from difflib import get_close_matches
 from itertools import product
 
 from engine.ir import lists
-from engine.ir.builtins import BUILTINS, MAKE_LIST
-from engine.ir.expressions import Call, Expression
+from engine.ir.builtins import BUILTINS, IDENTICAL, IRI_STRING, MAKE_LIST
+from engine.ir.expressions import Call, Expression, variables_of
 from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Formula as BodyFormula, Rule, Test
 from engine.ir.spans import Span
 from engine.ir.terms import RDF_TYPE, RDFS, Constant, Term as IrTerm, Variable
 from engine.timeline import ALWAYS
-from grammar.binding import Equality
-from grammar.rif.bodies import Conjunct, in_order
+from grammar.binding import Equality, assigned, bind
 from grammar.rif.syntax import Apply, Clause, Connective, Const, External, Foreign, Formula, Frame, ListTerm, Pair, Quantified, Term, Var
 from grammar.rule_text import Report
 
@@ -24,6 +23,7 @@ SUBCLASS = f"<{RDFS}subClassOf>"
 MOST_CONJUNCTS = 20_000
 _PAIRS = {"=": "Equality", "#": "Membership ('#')", "##": "Subclass ('##')"}
 
+Conjunct = Atom | Equality | Test | Assign      # a Test is an external predicate
 Alternatives = list[tuple[Conjunct, ...]]
 Scope = Mapping[str, Variable]
 
@@ -55,7 +55,7 @@ class Translator:
                     yield Rule(atom, _without_idle(body, atom, calls), clause.name, window_ms, span=clause.span)
 
     def _safe(self, conjuncts: tuple[Conjunct, ...], head: tuple[Atom, ...]) -> tuple[BodyFormula, ...]:
-        body, unbound = in_order(conjuncts, {t for atom in head for t in atom.terms if isinstance(t, Variable)})
+        body, unbound = _in_order(conjuncts, {t for atom in head for t in atom.terms if isinstance(t, Variable)})
         # The variables of calls in the head and in the body, by the names that the text has for them.
         for variable in sorted(unbound & self._written.keys(), key=self._place):
             name, span = self._written[variable], self._places[variable]
@@ -236,6 +236,59 @@ class Translator:
 
     def _not_core(self, what: str, span: Span, hint: str | None = None) -> None:
         self.report.error(f"{what} is not in RIF-Core.", span, code="rif-feature-not-core", hint=hint)
+
+
+def _in_order(conjuncts: tuple[Conjunct, ...], asked: Set[Variable]) -> tuple[tuple[BodyFormula, ...], Set[Variable]]:
+    """A conjunction in a safe order (section 6.1): the atoms in the order of the text, then everything else as soon as its variables are
+    bound (an Assign binds a new variable); and which of their variables, and of those that are `asked` for, nothing binds.
+
+    An atom or frame binds its variables. ``=`` binds a variable to the other side, ``pred:iri-string`` one of its arguments to the other
+    (the binding patterns of DTB); all other built-ins need all their arguments.
+    """
+    atoms = [c for c in conjuncts if isinstance(c, Atom)]
+    bound = {v for atom in atoms for v in _variables(atom)}
+    found = bind({place: c for place, c in enumerate(conjuncts) if not isinstance(c, Atom)}, _variables, _ready, bound)
+    body = (*atoms, *(formula for made in found.values() for formula in made))
+    return body, {*asked, *(v for conjunct in conjuncts for v in _variables(conjunct))} - bound
+
+
+def _variables(conjunct: Conjunct) -> Iterator[Variable]:
+    """The variables of a conjunct, left to right as far as it is a call."""
+    match conjunct:
+        case Atom(terms=terms):
+            yield from (t for t in terms if isinstance(t, Variable))
+        case Equality():
+            yield from sorted(conjunct.variables)
+        case Test(call):
+            yield from sorted(variables_of(call))
+        case Assign(variable, expression):
+            yield variable
+            yield from sorted(variables_of(expression))
+
+
+def _ready(conjunct: Conjunct, bound: Set[Variable]) -> tuple[BodyFormula, ...] | None:
+    """What a conjunct becomes where these variables are bound; None where it has to wait."""
+    match conjunct:
+        case Assign(left, right) | Equality(left, right):
+            if variables_of(left) | variables_of(right) <= bound:
+                # With an IRI SPARQL's = is the same, and known to SQL.
+                iri = any(isinstance(side, Constant) and side.token[0] == "<" for side in (left, right))
+                return (Test(Call("=" if iri else IDENTICAL, (left, right))),)
+            return assigned(left, right, bound)
+        case Test(call) if variables_of(call) <= bound:
+            return (conjunct,)
+        case Test(Call(function=name, args=(first, second)) as call) if name == IRI_STRING:
+            return _iri_string(call, first, second, bound)
+        case Atom():
+            return (conjunct,)
+    return None
+
+
+def _iri_string(call: Call, first: Expression, second: Expression, bound: Set[Variable]) -> tuple[BodyFormula, ...] | None:
+    for side, other, function in ((first, second, "IRI"), (second, first, "STR")):
+        if isinstance(side, Variable) and side not in bound and variables_of(other) <= bound:
+            return Assign(side, Call(function, (other,), span=call.span)), Test(call)
+    return None
 
 
 def _without_idle(body: tuple[BodyFormula, ...], head: Atom, calls: tuple[Conjunct, ...]) -> tuple[BodyFormula, ...]:
