@@ -16,7 +16,7 @@ from engine.functions.typed import ANY_KIND, Kinds, typed_columns
 from engine.ir.expressions import Expression
 from engine.ir.printer import Pass, show, show_passes
 from engine.ir.rules import Role, Test
-from engine.ir.statement import Construct, Describe, Program, Select, Statement, TimedProgram, TimeWindow
+from engine.ir.statement import Construct, Describe, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
 from engine.plan.build import TRIPLE
 from engine.plan.explain import explain_plan, explain_staged, plan_tree
@@ -102,18 +102,6 @@ class Compiled:
             self.constants_of(closure)
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
-        """The answer's variables: SELECT's; none for ASK; s, p, o for graphs."""
-        query = self.statement.query
-        if isinstance(query, (Construct, Describe)):
-            return tuple(map(Variable, "spo"))
-        return query.variables if isinstance(query, (Select, Program)) else ()
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        return tuple(v.name for v in self.variables)
-
-    @property
     def on_change(self) -> bool:
         """Whether it is evaluated once per distinct event time instead of at window closes."""
         return self.statement.on_change
@@ -176,7 +164,9 @@ class Compiled:
         if self.shared is None or any(isinstance(term, Variable) and term.name.startswith("_:") for made in template for term in made):
             return None
         shape = shape_of(self.shared, _follows_from_its_variables)
-        return None if shape is None else replace(shape, key=(shape.key, type(query), tuple(template), self.variables, self.on_change))
+        if shape is None:
+            return None
+        return replace(shape, key=(shape.key, type(query), tuple(template), self.statement.columns, self.on_change))
 
     def text_of(self, plan: Plan, typed: bool, kinds: Kinds) -> PlanText:
         """The text for tasks of a plan that stands for this one's, among others, over windows whose objects have no other kinds."""
@@ -223,7 +213,7 @@ class Compiled:
         elif isinstance(query, Describe):
             text = emitter.graph_text(plan, (TRIPLE,))
         else:
-            text = emitter.text(plan, self.variables)
+            text = emitter.text(plan, tuple(map(Variable, self.statement.columns)))
         made = tuple(self._closure(source, executor, typed) for source in closures(text.sources))
         leaves = [leaf for source in text.sources for leaf in own_leaves(source)]
         return replace(text, closures=made, tables=frozenset(tables(leaves, self.statement.windows)))

@@ -133,7 +133,7 @@ def in_order(table: pa.Table) -> pa.Table:
 
 def split(due: Due, table: pa.Table, *, is_in_order: bool = False) -> list[Answer]:
     """One table per tick, columns named by variable, rows in order where the plan orders them."""
-    names, query = due.compiled.column_names, due.compiled.statement.query
+    names, query = due.compiled.statement.columns, due.compiled.statement.query
     if not is_in_order and (len(due.ticks) > 1 or "ord" in table.column_names):
         table = in_order(table)
     if isinstance(query, Program):

@@ -534,7 +534,7 @@ def _pane_steps(text: PlanText, windows: Sequence[StreamSource], evaluation: Eva
 
 def _shown(due: Due) -> Shown | None:
     """How a task may write its answer."""
-    return None if due.shown is None or len(due.ticks) > 1 else Shown(tuple(due.compiled.column_names), due.shown)
+    return None if due.shown is None or len(due.ticks) > 1 else Shown(due.compiled.statement.columns, due.shown)
 
 
 def _fitting(due: Due) -> int:

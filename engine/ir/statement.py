@@ -214,3 +214,10 @@ class Statement:
     def form(self) -> str:
         """``SELECT``, ``CONSTRUCT``, ``ASK``, ``DESCRIBE`` or ``PROGRAM``."""
         return "PROGRAM" if isinstance(self.query, Program) else type(self.query).__name__.upper()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its answer: the variables of a SELECT or a rule program; s, p, o of a graph; none of ASK."""
+        if isinstance(self.query, (Select, Program)):
+            return tuple(variable.name for variable in self.query.variables)
+        return () if isinstance(self.query, Ask) else ("s", "p", "o")

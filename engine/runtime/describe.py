@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from engine.ir.statement import AllWindow, NowWindow, Program, Select, Statement, StreamSource, TimedProgram, TimeWindow, TupleWindow
+from engine.ir.statement import AllWindow, NowWindow, Statement, StreamSource, TimedProgram, TimeWindow, TupleWindow
 from engine.plan.memory import SHOWN, Memory, memory
 from engine.plan.timed import StagedPlan
 from engine.rewrite.temporal import normal_form
@@ -23,7 +23,7 @@ def query_info(query: Registered, view: View, base_url: str, now_ms: int) -> Que
         name=query.name, iri=f"{base_url}/queries/{query.name}", form=statement.form, dialect=statement.dialect, text=definition.text,
         output=statement.output, report="change" if query.timetable.on_change else statement.report, streams=query.streams,
         graphs=tuple(sorted(query.graphs)), rules=tuple(rule.name for rule in statement.rules),
-        windows=tuple(window_json(source, view) for source in statement.streams), variables=variables(statement),
+        windows=tuple(window_json(source, view) for source in statement.streams), variables=statement.columns,
         state=view.state(query), epoch=definition.epoch, since_ms=definition.registered_ms, restarts=definition.restarts,
         error=view.error(query), progress=progress(query, view, now_ms),
         options=dict(definition.options), makes=_makes(query, view), media=definition.media)
@@ -77,13 +77,6 @@ def _makes(query: Registered, view: View) -> dict[str, Any] | None:
     if query.makes is None:
         return None
     return {"stream": query.makes, "usedBy": sorted(reader.name for reader in view.catalogue.queries.readers(query.makes))}
-
-
-def variables(statement: Statement) -> tuple[str, ...]:
-    """The columns of a SELECT or a rule program; s, p, o of a graph; none of ASK."""
-    if isinstance(statement.query, (Select, Program)):
-        return tuple(variable.name for variable in statement.query.variables)
-    return () if statement.form == "ASK" else ("s", "p", "o")
 
 
 def progress(query: Registered, view: View, now_ms: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from engine.limits import LimitExceeded
 from engine.runtime.backend import Backend
 from engine.runtime.catalogue import usage
 from engine.runtime.clock import Clock
-from engine.runtime.describe import held_facts, variables
+from engine.runtime.describe import held_facts
 from engine.runtime.errors import EngineError, unavailable
 from engine.runtime.evidence import Evidence, evidence_of
 from engine.runtime.holding import Held, held_of
@@ -96,7 +96,7 @@ class Engine(UploadCommands):
         statement = _with_data(self._statement(text, media), view)
         name = self._query_name(statement, None, view) if statement.registered else ""
         compiled = self._compile(statement, name, {}, view, own_iri(statement, f"{self.settings.base_url}/queries/{name}"))
-        return {"stage": stage, "plan": compiled.explain(stage), "form": statement.form, "vars": list(variables(statement)),
+        return {"stage": stage, "plan": compiled.explain(stage), "form": statement.form, "vars": list(statement.columns),
                 "nodes": compiled.tree(), "streams": _sources(statement, view), "warnings": _warnings(statement, view),
                 "estimate": needs_of(statement, view, self.clock.now_ms()).to_json()}
 
@@ -151,7 +151,7 @@ class Engine(UploadCommands):
     def held(self, name: str) -> Held:
         """What a rule program has told to hold and not to cease, up to its last committed result."""
         query = self._query(name, self._machine.view)
-        return held_of(self.results.relation(name), query.epoch, variables(query.statement),
+        return held_of(self.results.relation(name), query.epoch, query.statement.columns,
                        isinstance(query.statement.query, TimedProgram), self.settings.max_result_rows)
 
     # --- one-shot queries
@@ -194,7 +194,7 @@ class Engine(UploadCommands):
         if answer.error is not None or answer.table is None:
             raise EngineError("internal", 500, f"The query failed: {answer.error}")
         table = answer.table
-        return OneShot(statement.form, variables(statement), table, table.num_rows > 0 if statement.form == "ASK" else None)
+        return OneShot(statement.form, statement.columns, table, table.num_rows > 0 if statement.form == "ASK" else None)
 
 
 def _check_in_time(deadline: float, timeout_s: float) -> float:

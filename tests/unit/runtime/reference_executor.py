@@ -23,7 +23,6 @@ from engine.functions.context import Context
 from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
 from engine.ir.statement import Program, Statement, TimedProgram
-from engine.ir.terms import Variable
 from engine.ir.windows import with_rule_windows
 from engine.limits import Cancelled, LimitExceeded
 from engine.plan.timed import StagedPlan
@@ -58,10 +57,6 @@ class ReferenceCompiled:
             streams = dict.fromkeys((source.stream for source in statement.streams), "event")
             staged = compile_statement(statement, Catalog(streams, graphs, rules, mixed_time=True), identity, "logical").staged
         return cls(statement, identity, rules, staged)
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        return ()
 
     @cached_property
     def plan(self) -> object:
