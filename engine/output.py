@@ -5,7 +5,6 @@ A payload of SELECT and ASK is a SPARQL 1.1 Results JSON document on one line; o
 
 import json
 import logging
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.grouping import by_key
 from engine.ipc import compressed, joined
 from engine.records import Triple
 
@@ -108,10 +108,7 @@ def payloads(form: str, tables: Sequence[pa.Table]) -> list[bytes]:
 def payloads_together(relations: Mapping[Key, tuple[str, pa.Table]]) -> dict[Key, bytes]:
     """The payloads of relations of several queries, with their forms: each step is done once for all of one form and schema, as far as
     they are small. Large ones are left out, and such as have no other beside them or cannot be written together."""
-    alike: dict[tuple[str, pa.Schema], list[Key]] = defaultdict(list)
-    for key, (form, table) in relations.items():
-        if table.num_rows <= _SMALL:
-            alike[form, table.schema].append(key)
+    alike = by_key(((form, table.schema), key) for key, (form, table) in relations.items() if table.num_rows <= _SMALL)
     found: dict[Key, bytes] = {}
     for (form, _), keys in alike.items():
         for first in range(0, len(keys), _TOGETHER):

@@ -1,11 +1,11 @@
 """What each part of a body needs bound, and what binds: the order in which equalities give variables their values."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TypeVar
 
+from engine.grouping import by_key
 from engine.ir.expressions import Expression, variables_of
 from engine.ir.rules import Assign, Formula
 from engine.ir.spans import Span
@@ -31,10 +31,7 @@ def bind(waiting: Mapping[int, Part], variables: Callable[[Part], Iterable[Varia
          ready: Callable[[Part, Set[Variable]], tuple[Formula, ...] | None], bound: set[Variable]) -> dict[int, tuple[Formula, ...]]:
     """What parts of a body become, by their places, in the order in which they can: each time the first of the text that is `ready` with
     what is bound. Those that never are, are left out. What Assign binds is added to `bound`."""
-    asking: dict[Variable, list[int]] = defaultdict(list)
-    for place, part in waiting.items():
-        for variable in variables(part):
-            asking[variable].append(place)
+    asking = by_key((variable, place) for place, part in waiting.items() for variable in variables(part))
     found: dict[int, tuple[Formula, ...]] = {}
     to_try = sorted(waiting)
     while to_try:
@@ -46,7 +43,7 @@ def bind(waiting: Mapping[int, Part], variables: Callable[[Part], Iterable[Varia
         for formula in made:
             if isinstance(formula, Assign):
                 bound.add(formula.variable)
-                for other in asking[formula.variable]:
+                for other in asking.get(formula.variable, ()):
                     heappush(to_try, other)
     return found
 

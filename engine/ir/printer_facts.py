@@ -5,11 +5,11 @@ What is printed reads back (grammar.rule_sets.parse_facts, grammar.datalogmtl) a
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable
 from fractions import Fraction
 from functools import lru_cache, partial
 
+from engine.grouping import by_key
 from engine.ir.expressions import Call
 from engine.ir.notation import NUMBERS, arithmetic, bare, duration, interval, name_and_terms
 from engine.ir.rules import (STREAM, TRIPLE, Assign, Atom, BoxMinus, BoxPlus, DiamondMinus, Fact, Formula, Head, Negation, Rule, RuleSet,
@@ -24,9 +24,7 @@ CONSTANT = re.compile(r"(?!(?:true|false)$)[a-z]\w*", re.ASCII)
 
 def print_facts(facts: Iterable[Fact], unit_ms: int = 1_000) -> str:
     """The facts, coalesced and sorted, one a line; times in units of `unit_ms`, exactly: decimals, or fractions such as 1/3."""
-    held: dict[Atom, list[Interval]] = defaultdict(list)
-    for fact in facts:
-        held[fact.atom].append(fact.interval)
+    held = by_key((fact.atom, fact.interval) for fact in facts)
     shown = sorted((show_atom(atom, NAME), when) for atom, intervals in held.items() for when in coalesce(intervals))
     return "".join(f"{atom}@{show_when(when, unit_ms)}\n" for atom, when in shown)
 

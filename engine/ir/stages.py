@@ -5,13 +5,13 @@ a stage derives is what the later ones are given. Rules without time stand where
 rules there that depend on them, else on dense time.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from engine.grouping import by_key
 from engine.ir.rules import At, BoxMinus, BoxPlus, DiamondMinus, Fact, Rule, RuleSet, WindowFormula, nested
 from engine.ir.spans import Span
-from engine.ir.strata import Known, Predicate, components, heads, reachable
+from engine.ir.strata import Known, components, heads, reachable
 from engine.timeline import ALWAYS
 
 
@@ -154,10 +154,7 @@ def _line(rules: Sequence[Placed], group: Sequence[int]) -> Timeline:
 
 def _needs(rules: Sequence[Placed]) -> list[list[int]]:
     """For each rule those that may derive what it asks for."""
-    makers: dict[Predicate, list[int]] = defaultdict(list)
-    for number, placed in enumerate(rules):
-        for head in heads(placed.rule):
-            makers[head].append(number)
+    makers = by_key((head, number) for number, placed in enumerate(rules) for head in heads(placed.rule))
     known = Known(makers)
     return [sorted({maker for need, _ in known.needs(placed.rule) for maker in makers[need]}) for placed in rules]
 

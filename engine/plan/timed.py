@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from engine.grouping import by_key
 from engine.ir.programs import heads_of, look_back, name_of
 from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet, atoms
 from engine.ir.spans import Diagnostic, DiagnosticError
@@ -46,9 +47,7 @@ class TimedPlan:
 def told(rules: RuleSet) -> tuple[Told, ...]:
     """What heads of rules may derive, input about it included."""
     relations = Relations(rules.rules)
-    by_relation: dict[str, list[Atom]] = {}
-    for atom in heads_of(rules):
-        by_relation.setdefault(relations.of(atom)[0], []).append(atom)
+    by_relation = by_key((relations.of(atom)[0], atom) for atom in heads_of(rules))
     found = []
     for name, heads in by_relation.items():
         asked = {tuple((place, term.token) for place, term in enumerate(relations.of(head)[1], 1) if isinstance(term, Constant))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from engine.grouping import by_key
 from engine.records import Triple
 
 
@@ -26,7 +26,7 @@ class Graph:
             return self.triples
         key = tuple(t for t in (subject, predicate, object_) if t is not None)
         if places not in self._indexes:
-            self._indexes[places] = self._index(places)
+            self._indexes[places] = by_key((tuple(term for term, bound in zip(triple, places) if bound), triple) for triple in self.triples)
         return self._indexes[places].get(key, ())
 
     @cached_property
@@ -45,12 +45,6 @@ class Graph:
 
     def __bool__(self) -> bool:
         return bool(self.triples)
-
-    def _index(self, places: tuple[bool, bool, bool]) -> dict[tuple[str, ...], list[Triple]]:
-        index: dict[tuple[str, ...], list[Triple]] = defaultdict(list)
-        for triple in self.triples:
-            index[tuple(term for term, bound in zip(triple, places) if bound)].append(triple)
-        return dict(index)
 
 
 EMPTY = Graph()

@@ -6,10 +6,10 @@ a variable that a sub-SELECT does not project is another variable and stays; BIN
 keep the rows that agree with it; a GROUP BY key that is bound is no key any more (all rows agree on it).
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+from engine.grouping import by_key
 from engine.ir.expressions import Call, Exists, Expression, with_parts
 from engine.ir.patterns import (BGP, Extend, Filter, GraphPattern, Group, PathPattern, Pattern, Project, TriplePattern, Values,
                                 WindowPattern, rebuilt)
@@ -56,9 +56,7 @@ def distinct(bag: Bag) -> Bag:
 def _partners(left: Bag, right: Bag) -> Callable[[Row], Iterator[Row]]:
     """From a row of `left` to its compatible rows of `right`, in order; hashed on what every row of both sides binds."""
     keys = sorted(_always_bound(left) & _always_bound(right))
-    index: dict[tuple[str, ...], Bag] = defaultdict(list)
-    for row in right:
-        index[tuple(row[k] for k in keys)].append(row)
+    index = by_key((tuple(row[k] for k in keys), row) for row in right)
 
     def partners(row: Row) -> Iterator[Row]:
         return (b for b in index.get(tuple(row[k] for k in keys), ()) if compatible(row, b))

@@ -14,11 +14,11 @@ beside the answers, whatever these are; so is all that it needs.
 [?x a ?d] <- (?c ?d) in {(<c> <a>)}, [?x a ?c] .
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
+from engine.grouping import by_key
 from engine.ir import patterns as ir
 from engine.ir.rules import TRIPLE, Atom, Falsum, Rule, Table, atoms
 from engine.ir.statement import Describe, Program, Query
@@ -53,10 +53,7 @@ class _Search:
         self._indexes: dict[tuple[int, tuple[int, ...]], dict[tuple[str, ...], list[int]]] = {}
         self._asked: set[Goal] = set()
         self._waiting: list[Goal] = []
-        self._heads: dict[str, list[int]] = defaultdict(list)
-        for number, rule in enumerate(rules):
-            for atom in atoms(rule.head):
-                self._heads[atom.predicate].append(number)
+        self._heads = by_key((atom.predicate, number) for number, rule in enumerate(rules) for atom in atoms(rule.head))
 
     def ask(self, goal: Goal) -> None:
         """Note a goal that is not part of one that was asked."""
@@ -119,10 +116,8 @@ class _Search:
         if not places:
             return range(len(table.rows))
         if (number, places) not in self._indexes:
-            index: dict[tuple[str, ...], list[int]] = defaultdict(list)
-            for row, cells in enumerate(table.rows):
-                index[tuple(cells[place].token for place in places)].append(row)
-            self._indexes[number, places] = index
+            self._indexes[number, places] = by_key((tuple(cells[place].token for place in places), row)
+                                                   for row, cells in enumerate(table.rows))
         return self._indexes[number, places].get(tuple(given[table.variables[place]] for place in places), ())
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+from engine.grouping import by_key
 from engine.ir.expressions import Call, Expression, variables_of
 from engine.ir.rules import TRIPLE, Atom, Formula, Rule, Table, Test
 from engine.ir.strata import reachable
@@ -93,9 +94,7 @@ class Bindings:
             return self._with(name_of(atom), places_of(atom), store)
         if link in self.variables:
             at = self.variables.index(link)
-            parts: dict[str, list[Row]] = defaultdict(list)
-            for row in self.rows:
-                parts[row[at]].append(row)
+            parts = by_key((row[at], row) for row in self.rows)
             found = [Bindings(self.variables, rows)._with((p, True), places_of(atom), store) for p, rows in parts.items()]
         else:
             named = (*self.variables, link)

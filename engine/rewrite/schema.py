@@ -7,6 +7,7 @@ sub-class of owl:TransitiveProperty, a property whose domain is owl:Class.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from engine.grouping import by_key
 from engine.ir.strata import reachable
 from engine.ir.terms import RDF_TYPE
 from engine.records import Triple
@@ -34,7 +35,7 @@ CLASSES = frozenset(map(iri, (
 
 def schema_vocabulary(triples: Iterable[Triple]) -> frozenset[Triple]:
     """The statements among `triples` that are schema, with owl:sameAs between what they are about."""
-    by_property = _by_property(triples)
+    by_property = by_key((triple[1], triple) for triple in triples)
     properties, classes = _words(by_property, PREDICATES, CLASSES)
     typing = _grown(frozenset((RDF_TYPE,)), by_property, _PROPERTY_STEPS)
     found = {triple for p in properties for triple in by_property.get(p, ())}
@@ -48,7 +49,7 @@ def schema_vocabulary(triples: Iterable[Triple]) -> frozenset[Triple]:
 
 def words(triples: Iterable[Triple], properties: frozenset[str], classes: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Properties and classes with those of which the schema among `triples` says that they mean the same, or make such."""
-    return _words(_by_property(triples), properties, classes)
+    return _words(by_key((triple[1], triple) for triple in triples), properties, classes)
 
 
 def _words(by_property: Mapping[str, list[Triple]], properties: frozenset[str],
@@ -56,13 +57,6 @@ def _words(by_property: Mapping[str, list[Triple]], properties: frozenset[str],
     classes = _grown(classes, by_property, _CLASS_STEPS)
     making = {s for p in (DOMAIN, RANGE) for s, _, o in by_property.get(p, ()) if o in classes}
     return _grown(properties | making, by_property, _PROPERTY_STEPS), classes
-
-
-def _by_property(triples: Iterable[Triple]) -> Mapping[str, list[Triple]]:
-    found: dict[str, list[Triple]] = defaultdict(list)
-    for triple in triples:
-        found[triple[1]].append(triple)
-    return found
 
 
 def members_of_lists(triples: Iterable[Triple]) -> dict[str, list[tuple[str, ...]]]:
@@ -95,9 +89,7 @@ def _sequences(head: str, first: Mapping[str, list[str]], rest: Mapping[str, lis
 
 
 def _list_triples(nodes: Iterable[str], by_property: Mapping[str, list[Triple]]) -> Iterator[Triple]:
-    cells: dict[str, list[Triple]] = defaultdict(list)
-    for triple in (*by_property.get(FIRST, ()), *by_property.get(REST, ())):
-        cells[triple[0]].append(triple)
+    cells = by_key((triple[0], triple) for triple in (*by_property.get(FIRST, ()), *by_property.get(REST, ())))
     for node in reachable(nodes, lambda node: [o for _, p, o in cells.get(node, ()) if p == REST]):
         yield from cells.get(node, ())
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from engine.grouping import by_key
 from engine.ir.rules import Table
 from engine.ir.substitution import Bindings, value
 from engine.ir.terms import Constant, Term, Variable
@@ -61,10 +61,7 @@ class Listed:
         if not places:
             return self.rows
         if places not in self._indexes:
-            index: dict[Row, list[Row]] = defaultdict(list)
-            for row in self.rows:
-                index[tuple(row[place] for place in places)].append(row)
-            self._indexes[places] = index
+            self._indexes[places] = by_key((tuple(row[place] for place in places), row) for row in self.rows)
         return self._indexes[places].get(key, ())
 
 

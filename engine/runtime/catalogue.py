@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
 from engine.execution.compiled import Compiled
+from engine.grouping import by_key
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.runtime.errors import EngineError, in_use
@@ -65,11 +66,7 @@ class Catalogue:
     @cached_property
     def _read(self) -> Mapping[str, Sequence[Registered]]:
         """By pushed stream: the queries that it comes to, itself or through others."""
-        found: dict[str, list[Registered]] = {}
-        for query in self.queries.values():
-            for stream in self.queries.pushed(query):
-                found.setdefault(stream, []).append(query)
-        return found
+        return by_key((stream, query) for query in self.queries.values() for stream in self.queries.pushed(query))
 
     @cached_property
     def times(self) -> Mapping[str, str]:

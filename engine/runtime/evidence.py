@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from engine.compiler import BUILT_IN_RULES, triples as triples_of
 from engine.functions.datetimes import parse_moment
+from engine.grouping import by_key
 from engine.ir.programs import needed_since
 from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
@@ -165,11 +166,9 @@ def _pushed(folder: LogFolder, table: Timetable, streams: list[str], first: int,
     """Items of pushed streams that windows show from `first` to `tick`, or since `rules_from`."""
     needed = {stream: min(rules_from, _begin(table, stream, first)) for stream in streams}
     newest, last = folder.expired()
-    seen: dict[str, list[Event]] = defaultdict(list)
-    for event in _logged(folder, needed, tick, since, position, newest):
-        seen[event.stream].append(event)
+    seen = by_key((event.stream, event) for event in _logged(folder, needed, tick, since, position, newest))
     for stream, window in table.windows:
-        if stream in needed and last > since and not _whole(table, window, first, newest, seen[stream]):
+        if stream in needed and last > since and not _whole(table, window, first, newest, seen.get(stream, [])):
             raise _gone(f"Items that its window on <{stream}> showed are no longer in the input log.")
     for events in seen.values():
         yield from events

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.compiler import interval_plan
+from engine.grouping import by_key
 from engine.ir.programs import fits
 from engine.ir.rules import TRIPLE, Atom, Fact, RuleSet, atoms
 from engine.ir.terms import RDF_TYPE, Constant
@@ -49,10 +50,7 @@ def explain(program: RuleSet) -> str:
 
 def heads(program: RuleSet) -> dict[str, list[Atom]]:
     """The atoms of the rules' heads by what a person calls their predicates: ``P``, ``<iri>`` for a property or class, ``triple``."""
-    found: dict[str, list[Atom]] = defaultdict(list)
-    for rule in program.rules:
-        for atom in atoms(rule.head):
-            found[_called(atom)].append(atom)
+    found = by_key((_called(atom), atom) for rule in program.rules for atom in atoms(rule.head))
     return dict(sorted(found.items()))
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from engine.facts import FACTS
 from engine.functions.typed import typed_columns
+from engine.grouping import by_key
 from engine.ir.patterns import BGP
 from engine.ir.programs import timed_statement
 from engine.ir.rules import RuleSet
@@ -183,9 +184,7 @@ class Queries(dict[str, Query]):
                 depths[query.name] = max((depth(makers[iri]) + 1 for iri in query.streams if iri in makers), default=0)
             return depths[query.name]
 
-        levels: dict[int, list[Query]] = {}
-        for query in self.values():
-            levels.setdefault(depth(query), []).append(query)
+        levels = by_key((depth(query), query) for query in self.values())
         return [levels[number] for number in sorted(levels)]
 
     def reaches(self, pushed: Callable[[str], tuple[int, bool]]) -> dict[str, int]:
@@ -249,10 +248,7 @@ class FixedQueries(Queries[Query]):
     def __init__(self, queries: Mapping[str, Query] = MappingProxyType({})) -> None:
         super().__init__(queries)
         self._makers = super().makers
-        self._readers: dict[str | None, list[Query]] = {}
-        for query in self.values():
-            for stream in query.streams:
-                self._readers.setdefault(stream, []).append(query)
+        self._readers: dict[str | None, list[Query]] = by_key((stream, query) for query in self.values() for stream in query.streams)
 
     @property
     def makers(self) -> dict[str, Query]:

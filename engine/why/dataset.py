@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 
 from engine.functions.expressions import Context
+from engine.grouping import by_key
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
 from engine.ir.statement import GraphSource, Statement, StreamSource, TimeWindow
 from engine.ir.terms import Variable
@@ -104,10 +105,7 @@ class World:
     def _window(self, source: StreamSource, pairs: Pairs) -> Content:
         name = f"<{source.name}>"
         self._show(("window", name), [self._streamed(source, pairs)], [pairs])
-        items: dict[str, Pairs] = defaultdict(list)
-        for event, triple in pairs:
-            if event.graph is not None:
-                items[event.graph].append((event, triple))
+        items = by_key((event.graph, (event, triple)) for event, triple in pairs if event.graph is not None)
         for item, found in items.items():
             self._show(("item", name, item), [self._streamed(source, found)], [found])
         return Content(self.shown["window", name], {item: self.shown["item", name, item] for item in items})

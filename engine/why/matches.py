@@ -12,6 +12,7 @@ from itertools import islice
 
 from engine.functions.context import row_key
 from engine.functions.expressions import Context
+from engine.grouping import by_key
 from engine.ir.expressions import Exists, Expression, conjuncts
 from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern, Pattern,
                                 Project, Slice, TriplePattern, Union, Values, WindowPattern)
@@ -223,10 +224,7 @@ class Tracer(Algebra):
 
     def _once(self, pattern: Pattern, place: Place, bound: Row) -> Iterator[Trace]:
         """Each solution once, with all the ways to it."""
-        rows: dict[str, list[Trace]] = {}
-        for trace in self.traces(pattern, place, bound):
-            rows.setdefault(row_key(trace.row), []).append(trace)
-        for traces in rows.values():
+        for traces in by_key((row_key(trace.row), trace) for trace in self.traces(pattern, place, bound)).values():
             yield Trace(traces[0].row, (Chosen(lambda traces=traces: iter(traces)),))  # type: ignore[misc]
 
     def _sliced(self, pattern: Slice, place: Place, bound: Row) -> Iterator[Trace]:

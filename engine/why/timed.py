@@ -5,11 +5,11 @@ then those by all that is known. Each node says during which interval it is a pr
 """
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from engine.grouping import by_key
 from engine.ir.notation import duration, show_formula
 from engine.ir.printer import show_group
 from engine.ir.rules import Assign, Atom, Falsum, Formula, Head, Rule, Table, relation_of
@@ -45,14 +45,12 @@ class Search(ABC, Generic[G]):
     def __init__(self, rules: Iterable[Rule], budget: Budget) -> None:
         self.budget = budget
         self.rules = [rule for rule in rules if not isinstance(rule.head, Falsum)]
-        self._by_head: dict[tuple[str, str | None], list[Rule]] = defaultdict(list)
-        for rule in self.rules:
-            self._by_head[relation_of(headed(rule.head))].append(rule)
+        self._by_head = by_key((relation_of(headed(rule.head)), rule) for rule in self.rules)
         self._ways: dict[tuple[G, bool], list[Way]] = {}
 
     def about(self, fact: Ground) -> Iterator[tuple[Rule, Row]]:
         """The rules whose heads may be a fact, with what it binds."""
-        for rule in (rule for key in shapes(*fact) for rule in self._by_head[key]):
+        for rule in (rule for key in shapes(*fact) for rule in self._by_head.get(key, ())):
             if (begun := unify(headed(rule.head), fact, {})) is not None:
                 yield rule, begun
 
@@ -146,9 +144,7 @@ class Search(ABC, Generic[G]):
 
 def touched(triggers: Iterable[tuple[Rule, Atom]], changed: Iterable[Ground]) -> Iterator[tuple[Rule, Row]]:
     """The rules that ask for what has changed, with what it binds; `triggers` are rules with the atoms that they ask for."""
-    by_shape: dict[tuple[str, int], list[Ground]] = defaultdict(list)
-    for fact in changed:
-        by_shape[fact[0], len(fact[1])].append(fact)
+    by_shape = by_key(((fact[0], len(fact[1])), fact) for fact in changed)
     seen: set[tuple[int, tuple[tuple[str, str], ...]]] = set()
     for rule, atom in triggers:
         for fact in by_shape.get((atom.predicate, len(atom.terms)), ()):

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.grouping import by_key
 from engine.ir.rules import ALWAYS_HELD, TRIPLE
 from engine.ir.strata import rounds
 from engine.ir.terms import RDF_TYPE
@@ -103,9 +104,7 @@ class ProgramState:
         self.tables = {name: table.replace(PREFIX, self.prefix) for name, table in statements.tables.items()}
         self.relations = {relation.name: relation for relation in program.relations}
         self.recursive = {relation.name for stratum in program.strata if stratum.recursive for relation in stratum.relations}
-        self.told: dict[str, list[str]] = {}
-        for name in self.shown:
-            self.told.setdefault(same.get(name, name), []).append(name)
+        self.told = by_key((same.get(name, name), name) for name in self.shown)
         self.watched = watched(program)
         self.sizes = {name: _Size() for name in self.relations}
         self.boxed = late_boxed(program)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
+from engine.grouping import by_key
 from engine.ir.rules import Fact
 from engine.ir.terms import Constant
 
@@ -24,10 +25,7 @@ def grouped(atoms: Iterable[tuple[str, tuple[str, ...], tuple[int, ...]]]) -> di
 
 def joined(parts: Iterable[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
     """Tables of several parts, by relation."""
-    found: dict[str, list[pa.Table]] = {}
-    for part in parts:
-        for name, table in part.items():
-            found.setdefault(name, []).append(table)
+    found = by_key((name, table) for part in parts for name, table in part.items())
     return {name: pa.concat_tables(listed) for name, listed in found.items()}
 
 
