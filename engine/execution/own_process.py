@@ -36,12 +36,15 @@ class OwnProcess:
         if threading.current_thread() is not threading.main_thread():
             return self._answers(tasks, tables, alive)
         future = Future[list[Found | Exception]]()
-        threading.Thread(target=self._work, args=(future, tasks, tables, alive), name="tasks", daemon=True).start()
+        thread = threading.Thread(target=self._work, args=(future, tasks, tables, alive), name="tasks", daemon=True)
+        thread.start()
         try:
             return future.result()
         finally:
             if not future.done():
                 self._end(future)
+            if future.done():
+                thread.join()   # what its frames hold of DuckDB is gone before the process ends: else that is told on standard error
 
     def _work(self, future: Future[list[Found | Exception]], *given: Any) -> None:
         try:

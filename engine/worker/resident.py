@@ -116,7 +116,8 @@ class Held:
         later = self._later(batch)
         if later is None or not all(column in self.new.get(number, ()) for number in later):
             return None
-        return np.unique(np.concatenate([NO_HASHES, *(self.new[number][column] for number in later)]))
+        found = [self.new[number][column] for number in later]
+        return found[0] if len(found) == 1 else np.unique(np.concatenate([NO_HASHES, *found]))
 
     def take(self, batch: int, rows: int, hashes: Mapping[str, Hashes]) -> None:
         """Note what a batch has brought; `hashes` by column where any are known."""
