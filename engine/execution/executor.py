@@ -251,9 +251,9 @@ class Executor:
 
         named = len(due.ticks) == 1 and not text.closures and not text.rounds and all(
             isinstance(source, (KeptSource, StaticSource)) for source in text.sources) and executor == "local"
-        written_for = replace(evaluation, named=named)
 
         def below(text: PlanText) -> list[str]:
+            written_for = replace(evaluation, named=named)
             return [*source_texts(text.sources, windows, written_for, DIALECTS[executor]),
                     *(panes.text(windows, written_for) for panes in text.panes)]
 
@@ -282,7 +282,7 @@ class Executor:
         job = PlanJob(due, evaluation, executor, lambda: written().statement(below(written())),
                       frozenset(names | own.keys() | constants.keys()), rows * len(due.ticks), closures, own, constants, rounds=rounds,
                       closings=closings, ahead=ahead, kept=kept, panes=lambda: _pane_steps(written(), windows, evaluation),
-                      given=numbers_of(windows, evaluation) if named else {}, shape=shape, typed=typed, kinds=kinds)
+                      given=lambda: numbers_of(windows, evaluation) if named else {}, shape=shape, typed=typed, kinds=kinds)
         self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept))
         self._sampled.pop(due.query, None)
         if kept and not own and not closings:
@@ -426,7 +426,7 @@ class Executor:
             return
         groups, alone = self._shapes.divided(jobs) if together else ([], jobs)
         tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step,
-                      job.kept, job.panes(), shown=_shown(job.due), given=job.given) for job in alone]
+                      job.kept, job.panes(), shown=_shown(job.due), given=job.given()) for job in alone]
         found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks])
         for job, answer in zip(alone, found[len(groups):]):
             job.answer = answer

@@ -52,7 +52,7 @@ class PlanJob:
     step: TimedStep | StagedStep | None = None
     kept: tuple[KeptStep, ...] = ()
     panes: Callable[[], tuple[PaneStep, ...]] = tuple
-    given: Mapping[str, int] = field(default_factory=dict)
+    given: Callable[[], Mapping[str, int]] = dict
     shape: Shape | None = None
     typed: bool = True
     kinds: Kinds = ANY_KIND

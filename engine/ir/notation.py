@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timezone
+from functools import lru_cache
 
 from engine.ir.expressions import Aggregate, Call, Exists, Expression, walk
 from engine.ir.patterns import Alternative, Inverse, Link, NegatedSet, Path, Pattern, Repeat, Sequence
@@ -34,6 +35,7 @@ def duration(ms: int) -> str:
     return next(f"{ms // size}{unit}" for unit, size in UNITS if ms % size == 0)
 
 
+@lru_cache(maxsize=4_096)   # of many results at one T
 def instant(ms: int) -> str:
     """An xsd:dateTime in UTC of the years 1 to 9999: ``2024-05-01T00:00:00Z``."""
     whole, rest = divmod(ms, 1000)

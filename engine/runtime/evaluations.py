@@ -57,9 +57,11 @@ class Evaluations(Barriers):
         ready = [query.definition.epoch for query in self.queries.values() if query.state == "running" and not self.is_beside(query)]
         self.executor.bring_ahead([epoch for epoch in ready if epoch not in self._slow], self._limits.patience_ms)
 
-    def _dues(self, level: Sequence[LiveQuery]) -> list[Due]:
-        """What is due of a level, at most `ticks` of a query at a time."""
+    def _dues(self, level: Sequence[LiveQuery], *, here: bool = False) -> list[Due]:
+        """What is due of a level, at most `ticks` of a query at a time. With a lane, and unless it must be done `here`, others wait so long
+        and no longer; nobody waits for a query that is alone, and those that read what one makes must."""
         dues, watermarks = [], dict[tuple[str, ...], int]()
+        waited_for = not here and self._lane is not None and sum(query.state == "running" for query in self.queries.values()) > 1
         for query in level:
             if query.state != "running" or query.compiled is None or self.is_beside(query):
                 continue
@@ -69,7 +71,7 @@ class Evaluations(Barriers):
             while query.ticker.floor < watermark:
                 self._marks[query.definition.epoch] = query.ticker.mark()
                 if ticks := query.ticker.due(watermark, self._slow.get(query.definition.epoch, self._limits.ticks)):
-                    dues.append(self._due(query, ticks))
+                    dues.append(self._due(query, ticks, self._limits.patience_ms if waited_for and query.makes is None else None))
                     break
         return dues
 
@@ -84,19 +86,19 @@ class Evaluations(Barriers):
                     self._settle([self.queries[name]])
                 self._change_state(self.queries[name], Control(position, Kind.PAUSE, name, None, {}))
 
-    def _due(self, query: LiveQuery, ticks: Sequence[int]) -> Due:
+    def _due(self, query: LiveQuery, ticks: Sequence[int], patience_ms: int | None) -> Due:
         self._outcome.ticks += len(ticks)
         contents = {stream: self.kept.contents[stream] for stream in query.streams}
         graphs = {iri: self.store.tables[iri] for iri in query.graphs if iri in self.store.tables}
         limits = self._limits.evaluation.own(query.definition.options.get("limits", {}))
         shown = self._limits.rows if query.shows_answers and query.statement.form == "SELECT" else None
         return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs,  # type: ignore[arg-type]
-                   limits, state=query.program, look=query.ticker.look, shown=shown)
+                   limits, patience_ms, query.program, look=query.ticker.look, shown=shown)
 
     def _log_all(self, dues: Sequence[Due], made: Made, *, here: bool = False) -> None:
         """Evaluate, all queries in one call, and log the answers; of slow queries begin it in the lane, unless it must be done `here`."""
         if self._lane is not None and not here:
-            dues = self._with_patience([due for due in dues if due.query not in self._slow or not self._begin_beside(self._lane, due)])
+            dues = [due for due in dues if due.query not in self._slow or not self._begin_beside(self._lane, due)]
         if not dues:
             return
         began = time.perf_counter()
@@ -184,13 +186,6 @@ class Evaluations(Barriers):
     def is_beside(self, query: LiveQuery) -> bool:
         return self._lane is not None and query.definition.epoch in self._lane
 
-    def _with_patience(self, dues: Sequence[Due]) -> Sequence[Due]:
-        """Nobody waits for a query that is alone; those that read what it makes must."""
-        if sum(query.state == "running" for query in self.queries.values()) < 2:
-            return dues
-        awaited = {query.definition.epoch for query in self.queries.values() if query.makes is not None}
-        return [due if due.query in awaited else replace(due, patience_ms=self._limits.patience_ms) for due in dues]
-
     def _without_postponed(self, answers: Sequence[Answer]) -> list[Answer]:
         """The answers before one that is postponed; what is due of its query from there on goes to the lane."""
         kept: list[Answer] = []
@@ -220,7 +215,7 @@ class Evaluations(Barriers):
         floor = ticker.floor
         ticker.back(self._marks[due.query])
         fixed = {iri: StreamContent(content.chunks, content.kinds) for iri, content in due.streams.items()}
-        lane.begin(Task(self._of_epoch(due.query).name, replace(to_try, streams=fixed), floor, known))
+        lane.begin(Task(self._of_epoch(due.query).name, replace(to_try, streams=fixed, patience_ms=None), floor, known))
         return True
 
     def _take_back(self) -> None:
@@ -248,7 +243,7 @@ class Evaluations(Barriers):
         for query in late:
             if self._lane is not None and query.definition.epoch in self._lane:
                 self._log_task(self._lane.wait(query.definition.epoch))
-        while dues := self._dues(late):
+        while dues := self._dues(late, here=True):
             self._log_all(dues, {}, here=True)
         self._changes.seen(len(self._outcome.results), self._at)
 

@@ -115,7 +115,7 @@ def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement,
     """The answer of a plan text with the parameters `given`, read for as long as it is within its limits. Of a statement that is parsed
     all rows are there before the first is read, beside DuckDB's limit of memory: it must have a LIMIT of its own."""
     if isinstance(text, str):
-        reader = connection._submit(text, given or None, "stream", BATCH_ROWS).arrow_reader()
+        reader = connection._submit(text, dict(given) or None, "stream", BATCH_ROWS).arrow_reader()
     else:
         reader = connection.execute(text, given or None).to_arrow_reader(BATCH_ROWS)
     assert reader is not None, "a plan gives rows"

@@ -54,7 +54,7 @@ class Frame:
     def about(self, query: str, position: str | None) -> Frame:
         """The same event in a feed of several queries: the data says which, the id is the position in all of them."""
         head, data = b'{"query":' + dumps(query), self.data
-        return Frame(self.event, head + (b"," + data[1:] if data != b"{}" else b"}"), position if self.id else None)
+        return Frame(self.event, (head, b"," + data[1:] if data != b"{}" else b"}"), position if self.id else None)
 
 
 def on_one_line(data: bytes) -> bytes:
