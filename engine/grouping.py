@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 def by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key in the order in which they come, the keys in the order in which they first do."""
+    """The values of each key in the order in which they come; the keys in the order of their first values."""
     found: dict[K, list[V]] = defaultdict(list)
     for key, value in pairs:
         found[key].append(value)

@@ -122,8 +122,8 @@ def payloads_together(relations: Mapping[Key, tuple[str, pa.Table]]) -> dict[Key
 
 
 def _parts(column: pa.ChunkedArray | pa.Array) -> list[Part]:
-    """The texts of which the objects are made that SPARQL Results JSON has for tokens, for a caller who joins them with more: each pass
-    over long columns costs. Nulls stay. N-Triples escapes within literals are JSON escapes as well, so the text is taken as it is."""
+    """The parts of each token's JSON object (SPARQL Results JSON), for a caller who joins them with more: each pass over a long column
+    costs. Nulls stay. Escapes of N-Triples within literals are JSON's too, so the text is taken as it is."""
     column = _large(column)
     first = pc.binary_slice(column.cast(pa.large_binary()), 0, 1)
     kinds = {value.as_py() for value in pc.unique(first)}

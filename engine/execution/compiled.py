@@ -256,8 +256,8 @@ class Compiled:
             case "logical":
                 chain = "" if self.staged is None else "\n" + explain_staged(self.staged)
                 query = self.statement.query
-                held = describe(memory(self.passes[-1].rules, query.rules.granularity_ms)) if isinstance(query, TimedProgram) else ""
-                return explain_plan(self.plan_in(form), self.estimate) + chain + held
+                needs = describe(memory(self.passes[-1].rules, query.rules.granularity_ms)) if isinstance(query, TimedProgram) else ""
+                return explain_plan(self.plan_in(form), self.estimate) + chain + needs
             case "spark" if isinstance(self.plan, TimedPlan):
                 return f"-- executor: local, a step in one task\n-- state: in the worker, and in a file\n{step_texts(self.plan.program)}"
             case "spark":

@@ -244,7 +244,7 @@ class Executor:
         if closures is not None:
             compiled = compiled.with_own_closures(closures.mark, static=False)
         elif executor == "sql" and compiled.closures:
-            # Plans run side by side in one session. The query's name, which may hold '-' and '.', cannot be part of their names.
+            # Plans run side by side in one session, so the names of a query's closures end in its hash: its own may hold '-' and '.'.
             compiled = compiled.with_own_closures(hashlib.sha256(due.query.encode()).hexdigest()[:8], static=True)
         text = compiled.text(executor, typed, form)
         kinds: Kinds = frozenset().union(*(content.kinds for content in due.streams.values())) if executor == "local" else ANY_KIND
@@ -302,8 +302,8 @@ class Executor:
             return False
         if self.force_strategy or due.query in self._closures or isinstance(due.compiled.statement.query, Program):
             return self.force_strategy != "recompute"
-        # The closure of a window is better made anew where more of it changes between evaluations than a tenth of 10,000 rows, a third of
-        # 100,000, three fifths of 1,000,000 (docs/maintenance.md).
+        # Closures are better made anew where more changes between evaluations than a tenth of a window of 10,000 rows, a third of 100,000,
+        # three fifths of 1,000,000 (docs/maintenance.md).
         return rows > KEPT_ROWS and due.compiled.changing <= 0.25 * math.log10(rows / KEPT_ROWS)
 
     def _form(self, due: Due, rows: int, most: int) -> tuple[Form, str]:

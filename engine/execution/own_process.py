@@ -44,7 +44,7 @@ class OwnProcess:
             if not future.done():
                 self._end(future)
             if future.done():
-                thread.join()   # what its frames hold of DuckDB is gone before the process ends: else that is told on standard error
+                thread.join()   # where its frames hold something of DuckDB when the process ends, that is told on standard error
 
     def _work(self, future: Future[list[Found | Exception]], *given: Any) -> None:
         try:

@@ -1,4 +1,5 @@
-"""The table of SPARQL 1.1's functions and operators (section 17.4), and how to call one of them, or a built-in of RIF, by name.
+"""The tables of functions: SPARQL 1.1's functions and operators (section 17.4), and what rules call besides, such as RIF's built-ins; and
+how to call one by its name.
 
 The forms that do not evaluate all their arguments first (``&& || IF COALESCE BOUND IN`` and EXISTS) are in `expressions.py`.
 """
@@ -130,15 +131,16 @@ _BY_NAMESPACE: dict[str, dict[str, Callable[..., str | bool]]] = {
         "XMLLiteral-not-equal": lambda first, second: _are_xml(first, second) and not identical(first, second),
         **rif_numbers.PREDICATES, **rif_strings.PREDICATES},
 }
-APPLY: dict[str, Callable[..., str | bool]] = {
+BUILT_INS: dict[str, Callable[..., str | bool]] = {
     **{f"<{iri}>": caster(name) for name, iri in DATATYPES.items()},
     **{f"<{namespace}{name}>": apply for namespace, table in _BY_NAMESPACE.items() for name, apply in table.items()},
 }
+"""What computes each built-in of RIF, by IRI."""
 # Functions whose value is a truth value as well as predicates.
 _TRUTHS = frozenset((f"<{FUNC}not>",))
 
 OF_RULES: dict[str, Function] = _table(
-    *(Function(iri, APPLY[iri], builtin.least, builtin.most, truth=builtin.kind == "predicate" or iri in _TRUTHS)
+    *(Function(iri, BUILT_INS[iri], builtin.least, builtin.most, truth=builtin.kind == "predicate" or iri in _TRUTHS)
       for iri, builtin in BUILTINS.items()),
     Function(IDENTICAL, identical, 2, 2, truth=True),
     Function("<urn:thalweg:value>", datatypes.value, 1, 1),

@@ -35,7 +35,7 @@ def duration(ms: int) -> str:
     return next(f"{ms // size}{unit}" for unit, size in UNITS if ms % size == 0)
 
 
-@lru_cache(maxsize=4_096)   # of many results at one T
+@lru_cache(maxsize=4_096)   # many results have one T
 def instant(ms: int) -> str:
     """An xsd:dateTime in UTC of the years 1 to 9999: ``2024-05-01T00:00:00Z``."""
     whole, rest = divmod(ms, 1000)

@@ -58,10 +58,10 @@ class Evaluations(Barriers):
         self.executor.bring_ahead([epoch for epoch in ready if epoch not in self._slow], self._limits.patience_ms)
 
     def _dues(self, level: Sequence[LiveQuery], *, here: bool = False) -> list[Due]:
-        """What is due of a level, at most `ticks` of a query at a time. With a lane, and unless it must be done `here`, others wait so long
-        and no longer; nobody waits for a query that is alone, and those that read what one makes must."""
+        """What is due of a level, at most `ticks` of a query at a time. What takes longer than `patience_ms` goes to the lane, where there
+        is one, unless it must be done `here`, no other query runs, or the query makes a stream, whose readers wait for it."""
         dues, watermarks = [], dict[tuple[str, ...], int]()
-        waited_for = not here and self._lane is not None and sum(query.state == "running" for query in self.queries.values()) > 1
+        others_wait = not here and self._lane is not None and sum(query.state == "running" for query in self.queries.values()) > 1
         for query in level:
             if query.state != "running" or query.compiled is None or self.is_beside(query):
                 continue
@@ -71,7 +71,7 @@ class Evaluations(Barriers):
             while query.ticker.floor < watermark:
                 self._marks[query.definition.epoch] = query.ticker.mark()
                 if ticks := query.ticker.due(watermark, self._slow.get(query.definition.epoch, self._limits.ticks)):
-                    dues.append(self._due(query, ticks, self._limits.patience_ms if waited_for and query.makes is None else None))
+                    dues.append(self._due(query, ticks, self._limits.patience_ms if others_wait and query.makes is None else None))
                     break
         return dues
 

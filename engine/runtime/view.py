@@ -30,7 +30,7 @@ from engine.timeline import MIN
 
 _SPAN_MS = 10_000
 _BATCHES = 50
-_PROGRESS_MS = 1_000
+_PROGRESS_MS = 1_000     # as `progress_seconds`: a feed shows no more
 BUILT_IN = "built-in"
 """The version of a rule set that is built in."""
 _ABOUT = {"rdfs": "The RDFS entailment rules rdfs2, 3, 5, 6, 7, 9, 10 and 11: domain, range, sub-property, sub-class.",

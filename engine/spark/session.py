@@ -214,7 +214,7 @@ def _jar_entries(settings: SparkSettings) -> dict[str, str]:
 def _within(seconds: float, action: Callable[[], None]) -> None:
     """Run `action` in a spare thread and wait for it at most `seconds`: a call into a halted JVM never returns."""
     def run() -> None:
-        with suppress(Exception):  # a JVM that is dead, or dies under the call as is wanted, raises any of Py4J's and the socket's errors
+        with suppress(Exception):  # a JVM that is dead, or dies under the call, raises any of Py4J's and the socket's errors
             action()
 
     thread = threading.Thread(target=run, name="spark-call", daemon=True)

@@ -69,9 +69,9 @@ failed."""
 @dataclass(frozen=True, slots=True)
 class Task:
     """One plan text to run over named tables for a `query`, once its closures are computed; in place of a text the `step` of a program
-    with a time of its own. A text with `given` numbers comes again with others. Relations that are `kept` are brought up to date before,
-    their `panes` filled, and the `views` made that other tasks read too. `cost` is its estimated rows. `patience_ms` is as in Due. It may
-    answer the queries `beside` it, too. A large answer is written as it is `shown`."""
+    with a time of its own. A text with `given` numbers comes again with others: it is parsed once. Relations that are `kept` are brought
+    up to date before, their `panes` filled, and the `views` made that other tasks read too. `cost` is its estimated rows. `patience_ms` is
+    as in Due. It may answer the queries `beside` it, too. A large answer is written as it is `shown`."""
 
     text: str
     tables: frozenset[str]
@@ -233,6 +233,7 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closure
         made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
         text: str | duckdb.Statement = task.text
         if task.given:
+            # One row beyond the limit tells that it is exceeded (guard.fetched).
             text = parsed(connection, f"SELECT * FROM ({task.text}) LIMIT $most")
             numbers = {**task.given, "most": task.limits.evaluation_rows + 1}
             given |= {name: number for name, number in numbers.items() if name in text.named_parameters}

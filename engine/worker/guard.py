@@ -32,9 +32,10 @@ DEFAULT_MEMORY = "2GB"
 GRACE_S = 5.0
 PATIENT_GRACE_S = 2.0   # of an evaluation that others wait for
 BATCH_ROWS = 50_000
-# A relation (`connection.sql`) saves a copy of the answer, 2 ms of 270,000 rows, and is planned twice, a quarter of a small one's cost.
+# The copy is 2 ms of 270,000 rows; a relation (`connection.sql`) is planned twice, a quarter of a small one's cost.
 warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
-_IN_FUNCTION = re.compile(r"(?:executing the UDF: |\n)MemoryError\b")
+# Of a function; and of a streamed answer, whose failures come by Arrow, as an OSError.
+_TOO_LITTLE = re.compile(r"^Out of Memory Error: |(?:executing the UDF: |\n)MemoryError\b")
 _ends_at: dict[int, float] = {}     # by thread
 _ends_lock = threading.Lock()
 
@@ -103,7 +104,7 @@ def end_overdue() -> None:
 def out_of_memory(failure: Exception) -> LimitExceeded | None:
     """The error of an evaluation with too little memory (of DuckDB, Python, or a function which one of DuckDB or Spark called): what was
     asked for, without DuckDB's advice on settings that are locked here. None for any other failure."""
-    if not (isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException" or _IN_FUNCTION.search(str(failure))):
+    if not (isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryException" or _TOO_LITTLE.search(str(failure))):
         return None
     found = re.search(r"[^:\n]*\([^()]* used\)", str(failure))
     return LimitExceeded("worker_memory", "the evaluation needs more memory than a worker has"
@@ -112,8 +113,8 @@ def out_of_memory(failure: Exception) -> LimitExceeded | None:
 
 def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement, given: Mapping[str, int],
             limits: EvaluationLimits) -> pa.Table:
-    """The answer of a plan text with the parameters `given`, read for as long as it is within its limits. Of a statement that is parsed
-    all rows are there before the first is read, beside DuckDB's limit of memory: it must have a LIMIT of its own."""
+    """The answer of a plan text with the parameters `given`, read only as long as it is within its limits. A text is streamed. Of a parsed
+    statement DuckDB makes all rows first, which its memory limit does not count: it needs a LIMIT of its own."""
     if isinstance(text, str):
         reader = connection._submit(text, dict(given) or None, "stream", BATCH_ROWS).arrow_reader()
     else:

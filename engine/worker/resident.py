@@ -120,7 +120,7 @@ class Held:
         return found[0] if len(found) == 1 else np.unique(np.concatenate([NO_HASHES, *found]))
 
     def take(self, batch: int, rows: int, hashes: Mapping[str, Hashes]) -> None:
-        """Note what a batch has brought; `hashes` by column where any are known."""
+        """Note what a batch has brought; `hashes` by column where any are known, sorted, each once."""
         nearest = {column: runs.add(batch, hashes[column]) for column, runs in self.runs.items()}
         self.upto, self.rows = batch, self.rows + rows
         self.brought[batch] = Batch(rows, nearest.get("hs", 0))

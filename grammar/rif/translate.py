@@ -1,4 +1,5 @@
-"""Abstract syntax -> rules (engine/ir/rules.py): Or and a head's And are split, Exists renames, external functions become Assign.
+"""Abstract syntax -> rules (engine/ir/rules.py): Or and a head's And are split, Exists renames, external functions become Assign,
+and each body is put in a safe order.
 
 What RIF-Core does not allow is reported here, for both concrete syntaxes: what other dialects have by name (RIF-Core section 2),
 variables that nothing declares, rules that are not safe (section 6.1).

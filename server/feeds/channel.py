@@ -80,7 +80,7 @@ def order(epoch: str | None) -> tuple[int, int]:
 
 def newer(epoch: str | None, known: str | None) -> bool:
     """Whether `epoch` comes after the one that is known, if any is."""
-    return known is None or epoch != known and order(epoch) > order(known)
+    return known is None or epoch != known and order(epoch) > order(known)      # mostly it is the same, and need not be parsed
 
 
 class Channel:
@@ -161,11 +161,11 @@ class Channel:
 
     def statuses_after(self, seen: int) -> tuple[list[Frame], int]:
         """Under `lock`: the changes of state after number `seen`, a gap before them where some are lost; and the last one's number."""
-        if not self.statuses or self.statuses[-1][0] <= seen:   # mostly
+        if not self.statuses or self.statuses[-1][0] <= seen:   # as at most looks
             return [], seen
         news = [(number, frame) for number, frame in self.statuses if number > seen]
         gap = [message("gap", requested=None, oldestId=None, reason="status", dropped=None)] if self.statuses_lost > seen else []
-        return gap + [frame for _, frame in news], news[-1][0] if news else seen
+        return gap + [frame for _, frame in news], news[-1][0]
 
     def begin(self, epoch: str | None) -> None:
         with self.lock:

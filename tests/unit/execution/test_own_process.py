@@ -81,6 +81,7 @@ def test_a_task_that_fails_fails_alone(tmp_path: Path) -> None:
     tasks = OwnProcess(tmp_path)
     found = tasks.run([Task(text, frozenset(), 1) for text in ("SELECT 1 AS a", "SELECT nonsense", "SELECT 2 AS a")], {}, None)
     assert [type(answer) for answer in found] == [Found, QueryFailed, Found]
+    assert "tasks" not in [thread.name for thread in threading.enumerate()]
     tasks.close()
 
 

@@ -28,7 +28,8 @@ from engine.spark.session import Session
 from engine.sql.closing import Closing
 from engine.worker import guard
 from engine.worker.bundles import Found, Task
-from engine.worker.guard import guarded, out_of_memory
+from engine.worker.database import close, connect
+from engine.worker.guard import fetched, guarded, out_of_memory
 from grammar import parse
 from tests.differential.plans import in_process
 from tests.encoded import encode
@@ -92,12 +93,31 @@ def test_memory_beyond_that_of_a_worker_is_the_failure_of_its_query(monkeypatch:
     assert errors(answers) == {"large": "worker_memory", "quick": None}
 
 
-def test_an_answer_beyond_its_limit_is_not_made_first(local: Executor) -> None:
-    """Of 625 million rows; all of them would take gigabytes, which DuckDB's limit of memory does not count."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    pairs = "SELECT ?a ?b { ?a <urn:p> ?x . ?b <urn:p> ?y }"
-    assert errors(local.evaluate([due("pairs", pairs, 25_000)])) == {"pairs": "evaluation_rows"}
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000    # KiB
+def test_an_answer_beyond_its_limit_is_not_made_first() -> None:
+    """Of 100 million rows: all of them would take gigabytes, which DuckDB's memory limit does not count. In a process of its own."""
+    text = "from tests.unit.spark.test_limits import pairs_beyond; print(*pairs_beyond())"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=True)
+    limit, grown = done.stdout.split()
+    assert limit == "evaluation_rows" and int(grown) < 500_000
+
+
+def pairs_beyond() -> tuple[str | None, int]:
+    """Which limit a product meets, and by how many KiB it lets the process grow."""
+    with in_process() as executor:
+        executor.evaluate([due("quick", QUICK)])
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = errors(executor.evaluate([due("pairs", "SELECT ?a ?b { ?a <urn:p> ?x . ?b <urn:p> ?y }", 10_000)]))
+        return found["pairs"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+
+
+def test_memory_that_an_answer_wants_while_it_is_streamed() -> None:
+    """Such a failure comes by Arrow, after the first rows."""
+    wide = "SELECT range AS n, repeat('x', CASE WHEN range > 400000 THEN 60000 ELSE 1 END) AS v FROM range(500000)"
+    connection = connect("100MB")
+    with pytest.raises(LimitExceeded) as caught, guarded(connection, EvaluationLimits()):
+        fetched(connection, wide, {}, EvaluationLimits())
+    assert caught.value.limit == "worker_memory" and "temp_directory" not in str(caught.value)
+    close(connection)
 
 
 def test_too_little_memory_is_told_with_the_limit_and_without_advice_on_duckdb() -> None:

@@ -252,3 +252,10 @@ def test_tasks_over_tables_that_stay_run_side_by_side(monkeypatch: pytest.Monkey
         assert isinstance(answer, Found) and answer.table["n"].to_pylist() == [49 - n] if n % 5 else isinstance(answer, QueryFailed)
     assert isinstance(found[-1], LimitExceeded) and found[-1].limit == "evaluation_ms"
     close(worker)
+
+
+def test_a_statement_that_comes_again_makes_one_row_beyond_its_limit(connection: duckdb.DuckDBPyConnection) -> None:
+    task = Task("SELECT a.range AS n FROM range(8000) a, range(8000) b WHERE a.range >= $t0", frozenset(), 1,
+                limits=EvaluationLimits(evaluation_rows=1_000), given={"t0": 0})
+    [found] = run_bundled([task], {}, 1, None, lambda bundles: run_bundles(bundles, connection))
+    assert isinstance(found, LimitExceeded) and "has 1001 rows" in str(found)
