@@ -47,6 +47,7 @@ FILE_LIMITS = Limits(item_bytes=_ANY, item_triples=_ANY, literal=_ANY, push_body
 _READER = Reader(event_time=True, limits=FILE_LIMITS)
 MOST_PIPED = 16 << 20
 """Characters of a text from standard input or another pipe, which may never end."""
+_INTERRUPTED = re.compile(r"^Query interrupted$|\bKeyboardInterrupt\b")     # what DuckDB makes of SIGINT within a statement
 _TIMED_LINE = re.compile(rb"\s*-?\d+\t")
 
 
@@ -65,7 +66,11 @@ def told(work: Callable[Given, None]) -> Callable[Given, int]:
             text = problem.text()
         except FileNotFoundError as error:
             text = f"thalweg: There is no file {error.filename}.\n"
-        except (EngineError, OSError, ValueError, RuntimeError) as error:
+        except Exception as error:
+            if _INTERRUPTED.search(str(error)):
+                raise KeyboardInterrupt from error
+            if not isinstance(error, (EngineError, OSError, ValueError, RuntimeError)):
+                raise
             text = f"thalweg: {error}\n"
         sys.stderr.write(text)
         return 1

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from engine.ir import strata
-from server import demo
+from engine.worker.database import connect
+from server import demo, offline
 from server.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
@@ -276,3 +280,20 @@ def test_the_example_of_the_readme(run: Run) -> None:
     subprocess.run(["bash", "-euc", files], check=True)
     shown = [run(line.partition(" run ")[2])[1] for line in (command + commands).splitlines()]
     assert "".join(shown).rstrip() == expected
+
+
+def test_an_interrupt_within_a_statement_of_duckdb_is_one() -> None:
+    """DuckDB makes an error of its own of it."""
+    @offline.told
+    def work() -> None:
+        connect().execute("SELECT count(*) FROM range(1_000_000_000) a, range(1_000_000) b WHERE a.range + b.range > 5")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
