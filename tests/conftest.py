@@ -76,12 +76,20 @@ def repository() -> Path:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that uses the shared Spark, and run these last: the quick ones tell first. Of these the longest files come first, so
-    that no process has one of them left when the others have done."""
+    that no process has one of them left when the others have done. Those of the browser, which mostly waits, are spread among the others:
+    two of them side by side leave a third of two cores idle."""
     for item in items:
         if {"spark", "spark_session"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.spark)
 
-    def place(item: pytest.Item) -> tuple[bool, int]:
-        return item.get_closest_marker("spark") is not None, _LONG.index(item.path.name) if item.path.name in _LONG else len(_LONG)
+    files = list(dict.fromkeys(item.path for item in items))
+    browser = [path for path in files if path.parent.name == "browser"]
+    others = [path for path in files if path not in browser]
+    spread = {path: number * len(others) / len(browser) for number, path in enumerate(browser)}
+    order = spread | {path: float(number) for number, path in enumerate(others)}
+
+    def place(item: pytest.Item) -> tuple[bool, int, float]:
+        first = _LONG.index(item.path.name) if item.path.name in _LONG else len(_LONG)
+        return item.get_closest_marker("spark") is not None, first, order[item.path]
 
     items.sort(key=place)
