@@ -48,6 +48,7 @@ _READER = Reader(event_time=True, limits=FILE_LIMITS)
 MOST_PIPED = 16 << 20
 """Characters of a text from standard input or another pipe, which may never end."""
 _INTERRUPTED = re.compile(r"^Query interrupted$|\bKeyboardInterrupt\b")     # what DuckDB makes of SIGINT within a statement
+_PIECE = 1 << 20    # characters: of more at once the system may write a part, which an unbuffered output (PYTHONUNBUFFERED) does not tell
 _TIMED_LINE = re.compile(rb"\s*-?\d+\t")
 
 
@@ -298,7 +299,8 @@ def _write(answers: Iterator[ResultEvent], form: str, out: TextIO, several: bool
             text = _as_csv(answer, answer.query != before, names, findings)
         else:
             text = _as_json(answer, names, findings, place) if form == "jsonl" else _as_table(answer, names, findings)
-        print(text, end="", file=out, flush=True)
+        for begin in range(0, len(text), _PIECE):
+            print(text[begin:begin + _PIECE], end="", file=out, flush=True)
         before = answer.query
 
 

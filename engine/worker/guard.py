@@ -35,7 +35,7 @@ BATCH_ROWS = 50_000
 # The copy is 2 ms of 270,000 rows; a relation (`connection.sql`) is planned twice, a quarter of a small one's cost.
 warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
 # Of a function; and of a streamed answer, whose failures come by Arrow, as an OSError.
-_TOO_LITTLE = re.compile(r"^Out of Memory Error: |(?:executing the UDF: |\n)MemoryError\b")
+_TOO_LITTLE = re.compile(r"^Out of Memory Error: |(?:executing the UDF: |\n)(?:Arrow)?MemoryError\b")
 _ends_at: dict[int, float] = {}     # by thread
 _ends_lock = threading.Lock()
 

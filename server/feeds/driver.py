@@ -113,10 +113,8 @@ class ManyFeeds(Ending):
         return [feed for name in news if not (feed := self._feeds[name]).done]
 
     def _place(self, feed: Feed) -> None:
-        if (position := feed.position) != "none":
-            self._places[feed.name] = f"{feed.name}:{position}"
-        else:
-            self._places.pop(feed.name, None)
+        """Of a query without results yet the place before the first: who comes back misses none of them."""
+        self._places[feed.name] = f"{feed.name}:{feed.place}"
 
     def due_in(self, now_s: float) -> float | None:
         if self._news:

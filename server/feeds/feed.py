@@ -54,9 +54,14 @@ class Feed(Ending):
         self._untell: Callable[[], object] = lambda: None
 
     @property
+    def place(self) -> str:
+        """Where the client is; before the first result the number is 0."""
+        return f"{self._epoch}-{self._seq}"
+
+    @property
     def position(self) -> str:
         """The id of the last event that the client has, or ``none``."""
-        return f"{self._epoch}-{self._seq}" if self._epoch and self._seq else "none"
+        return self.place if self._epoch and self._seq else "none"
 
     def close(self) -> None:
         self._exchange.leave(self.channel, self._variant, self._listener)

@@ -36,6 +36,11 @@ def polled(feed: ManyFeeds, now: float) -> list[tuple[str, str | None]]:
             return found
 
 
+def places(engine: FakeEngine, **ids: str) -> str:
+    """The id of a feed of all queries; those without one have had no result."""
+    return ",".join(f"{name}:{ids.get(name) or engine.query(name).epoch + '-0'}" for name in NAMES)
+
+
 def caught_up(exchange: Exchange, name: str, newest: int) -> None:
     wait_until(lambda: exchange._channels[name].newest >= newest, 10)
 
@@ -47,7 +52,7 @@ def test_a_client_far_behind_comes_to_what_is_not_empty(engine: FakeEngine, exch
     last = engine.answer("hot", rows(s=["<http://ex.org/1>"], t=['"1"'])).id
     feed = ManyFeeds(exchange, NAMES, Options(keep_empty=False, last_event_id=f"hot:{first}"), lambda: None)
     feed.open(0)
-    assert polled(feed, time.monotonic()) == [("result", f"hot:{last}")]
+    assert polled(feed, time.monotonic()) == [("result", places(engine, hot=last))]
     feed.close()
 
 
@@ -65,11 +70,11 @@ def test_only_queries_with_news_are_looked_at(engine: FakeEngine, exchange: Exch
     first = engine.answer("cold", rows(s=["<http://ex.org/0>"], t=['"0"'])).id
     caught_up(exchange, "cold", 1)
     wait_until(lambda: bool(rung), 10)
-    assert polled(feed, time.monotonic()) == [("result", f"cold:{first}")] and set(looked) == {"cold"}
+    assert polled(feed, time.monotonic()) == [("result", places(engine, cold=first))] and set(looked) == {"cold"}
     second = engine.answer("mild", rows(s=["<http://ex.org/1>"], t=['"1"'])).id
     caught_up(exchange, "mild", 1)
     wait_until(lambda: bool(feed._news), 10)
-    assert polled(feed, time.monotonic()) == [("result", f"cold:{first},mild:{second}")] and set(looked) == {"cold", "mild"}
+    assert polled(feed, time.monotonic()) == [("result", places(engine, cold=first, mild=second))] and set(looked) == {"cold", "mild"}
     feed.close()
 
 
@@ -109,3 +114,20 @@ def test_whoever_comes_back_after_any_event_misses_none(engine: FakeEngine, exch
     snapshots = go_on(None)
     assert [event for event, _ in snapshots] == ["snapshot"] * 3
     assert [len(go_on(event)) for _, event in snapshots] == [2, 1, 0]
+
+
+def test_whoever_comes_back_before_some_queries_had_a_result_misses_none(engine: FakeEngine, exchange: Exchange) -> None:
+    feed = ManyFeeds(exchange, NAMES, Options(), lambda: None)
+    feed.open(0)
+    engine.answer("cold", rows(s=["<http://ex.org/0>"], t=['"0"']))
+    caught_up(exchange, "cold", 1)
+    wait_until(lambda: bool(feed._news), 10)
+    [(_, place)] = polled(feed, time.monotonic())
+    feed.close()
+    for number in range(3):
+        for name in NAMES:
+            engine.answer(name, rows(s=[f"<http://ex.org/{number}>"], t=['"0"']))
+    back = ManyFeeds(exchange, NAMES, Options(last_event_id=place), lambda: None)
+    assert [frame.event for frame in back.open(0)] == ["hello"]
+    assert [event for event, _ in polled(back, time.monotonic())] == ["result"] * 9
+    back.close()

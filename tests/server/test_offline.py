@@ -241,3 +241,26 @@ def test_warnings_count_what_the_recordings_show() -> None:
         return [one.code for _, one in warnings({"hot": parse(text)}, {}, [], {}, {"http://ex.org/temps": items})]
     text = (QUERY % "").replace("a :Sensor ; ", "")
     assert told("temp") == [] and told("humidity") == ["unknown-word"]
+
+
+class Short(io.RawIOBase):
+    """A file that takes two MiB at a time at most, as a system takes 2 GiB."""
+
+    def __init__(self) -> None:
+        self.written = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.written += bytes(data[:2 << 20])
+        return min(len(data), 2 << 20)
+
+
+def test_an_answer_of_any_size_is_written_whole_to_an_unbuffered_output() -> None:
+    file, long = Short(), "x" * (5 << 20)
+    event = ResultEvent("q", "e", 1, 0, 0, RESULT_KINDS["SELECT"], "rstream", output.payload("SELECT", rows(a=[f'"{long}"'])))
+    out = io.TextIOWrapper(file, "utf-8", write_through=True)   # type: ignore[type-var]
+    offline._write(iter([event]), "jsonl", out, False, "process")
+    [row] = json.loads(file.written)["results"]["results"]["bindings"]
+    assert row["a"]["value"] == long

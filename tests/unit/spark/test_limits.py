@@ -127,6 +127,7 @@ def test_too_little_memory_is_told_with_the_limit_and_without_advice_on_duckdb()
     told = str(caught.value)
     assert re.fullmatch(r"the evaluation needs more memory than a worker has: .*MiB used\); the limit workerMemory is set by "
                         "THALWEG_WORKER_MEMORY", told), told
+    assert out_of_memory(RuntimeError("Python exception occurred while executing the UDF: ArrowMemoryError: realloc of size 9 failed"))
     assert str(out_of_memory(MemoryError())) == ("the evaluation needs more memory than a worker has; the limit workerMemory is set by "
                                                  "THALWEG_WORKER_MEMORY")
 
