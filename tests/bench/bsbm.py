@@ -26,7 +26,7 @@ from tests.waiting import wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "static" / "examples" / "offers.rifps"
 WINDOWS_S = (1, 5, 10, 60)
-TARGET_S = 10
+TARGET_S = 6
 _STREAM = "http://example.org/streams/offers"
 _PATIENCE_S = 900.0
 _DELIVERY_S = 60.0

@@ -66,7 +66,7 @@ def _measure(settings: Settings, server: ServerProcess, variant: str, text: str)
     measured = pushes[_WARM_UP_S * RATE:]
     lags, missing = latencies(measured, shown(feed.events(), variant), exact=variant == "rows")
     events = sum(event.event == "result" for event in feed.events())
-    figures = [*spread(f"{variant}: push to event", lags, p50=400), plain(f"{variant}: pushes measured", len(lags), "pushes"),
+    figures = [*spread(f"{variant}: push to event", lags, p50=200), plain(f"{variant}: pushes measured", len(lags), "pushes"),
                holds(f"{variant}: every push answered", not missing, "yes"), plain(f"{variant}: events", events, "events"),
                plain(f"{variant}: client late, p95", percentile(delays_ms(measured), 95), "ms"),
                plain(f"{variant}: processor of the server", cores, "cores")]

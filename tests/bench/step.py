@@ -39,6 +39,6 @@ def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
         feed.close()
     found = [(milliseconds(event.json()["rsp"]["at"]), event.arrived) for event in feed.events() if event.event == "result"]
     lags = [arrived * 1000 - at for at, arrived in found if began + _WARM_UP_S < at / 1000 <= began + seconds]
-    figures = [*spread("T to event", lags, p50=400), plain("evaluations measured", len(lags), "events"),
+    figures = [*spread("T to event", lags, p50=180), plain("evaluations measured", len(lags), "events"),
                plain("processor of the server", cores, "cores")]
     return figures, {"lagsMs": lags, "executor": stats["executor"], "strategy": stats["strategy"], "batches": stats["batches"][-10:]}
