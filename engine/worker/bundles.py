@@ -25,7 +25,7 @@ from engine.sql.kept import KeptView
 from engine.sql.sources import closure_table
 from engine.worker import resident, timed_task
 from engine.worker.closures import close, drop_relation, forget, go_on
-from engine.worker.database import cursors, database, kept_beside, own_threads, parsed, register
+from engine.worker.database import cursors, database, kept_beside, own_threads, prepared, register
 from engine.worker.guard import check_size, end_overdue, fetched, guarded, out_of_memory
 from engine.worker.panes import PaneStep
 from engine.worker.resident import Behind, Followed, KeptStep, follow, token_of
@@ -234,9 +234,8 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closure
         text: str | duckdb.Statement = task.text
         if task.given:
             # One row beyond the limit tells that it is exceeded (guard.fetched).
-            text = parsed(connection, f"SELECT * FROM ({task.text}) LIMIT $most")
-            numbers = {**task.given, "most": task.limits.evaluation_rows + 1}
-            given |= {name: number for name, number in numbers.items() if name in text.named_parameters}
+            numbers = {**given, **task.given, "most": task.limits.evaluation_rows + 1}
+            text, given = prepared(connection, f"SELECT * FROM ({task.text}) LIMIT $most", numbers)
         answer = _given(fetched(connection, text, given, task.limits), task.shown)
         return answer, pack(pa.concat_tables(made)) if made else None
     return _within_limits(connection, number, task, work)

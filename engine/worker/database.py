@@ -111,6 +111,12 @@ def parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement
     return statement
 
 
+def prepared(connection: duckdb.DuckDBPyConnection, text: str, given: Mapping[str, int]) -> tuple[duckdb.Statement, dict[str, int]]:
+    """Such a statement, and its parameters among those `given`."""
+    statement = parsed(connection, text)
+    return statement, {name: given[name] for name in statement.named_parameters}
+
+
 def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
     [statement] = connection.extract_statements(text)
     return statement

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from engine.ipc import pack, unpack
 from engine.sql.kept import HASHED, Delta, KeptText, KeptView, Meeting, rest_macro
-from engine.worker.database import changed_rows, count_rows, kept_beside, parsed, registered
+from engine.worker.database import changed_rows, count_rows, kept_beside, parsed, prepared, registered
 from engine.worker.hash_runs import NO_HASHES, Hashes, HashRuns
 from engine.worker.panes import PaneStep, PaneTable, cut, drop, fill, trim
 
@@ -401,21 +401,16 @@ def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, gi
     """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has. Its table stays until a
     later delta replaces it; a large one is dropped at once."""
     large = list[str]()
-
-    def prepared(written: str) -> tuple[duckdb.Statement, dict[str, int]]:
-        statement = parsed(connection, written)
-        return statement, {name: given[name] for name in statement.named_parameters}
-
     try:
         for part, found in delta.parts.items():
-            rows = changed_rows(connection, *prepared(f"CREATE OR REPLACE TEMP TABLE {part} AS {found}"))
+            rows = changed_rows(connection, *prepared(connection, f"CREATE OR REPLACE TEMP TABLE {part} AS {found}", given))
             if not rows:
                 return _NOTHING
             if rows > _MANY:
                 large.append(part)
         new: dict[str, Any] = connection.execute(*prepared(
-            f"INSERT INTO {text.name} BY NAME SELECT *, {text.key} AS key, $step AS step FROM ({delta.joined}) AS d "
-            f"RETURNING key, {text.newest} AS newest")).fetchnumpy()
+            connection, f"INSERT INTO {text.name} BY NAME SELECT *, {text.key} AS key, $step AS step FROM ({delta.joined}) AS d "
+            f"RETURNING key, {text.newest} AS newest", given)).fetchnumpy()
         return _Added(new["key"], new["newest"])
     finally:
         for name in large:

@@ -35,7 +35,7 @@ class ManyFeeds(Ending):
         self._news: dict[str, None] = {}
         self._lock = threading.Lock()
         self._due: dict[str, float] = {}        # monotonic: when a feed has something to do without news
-        self._places: dict[str, str] = {}
+        self._places = dict.fromkeys(names, "")     # in the order of the names; of a feed that has not begun there is none
         self._given = _places(options.last_event_id)
         self._feeds: dict[str, Feed] = {}
         try:
@@ -51,7 +51,7 @@ class ManyFeeds(Ending):
     @property
     def position(self) -> str:
         """The ids of the last events of each query, or ``none``."""
-        return ",".join(self._places.values()) or "none"
+        return ",".join(filter(None, self._places.values())) or "none"
 
     def close(self) -> None:
         for feed in self._feeds.values():
