@@ -1,4 +1,4 @@
-"""Arrow tables and texts as bytes, compressed, for what is kept or handed to another process: tables in the stream format of Arrow IPC."""
+"""Arrow tables and texts as bytes, compressed, for what is kept or handed to another process: tables in Arrow IPC."""
 
 import struct
 from collections.abc import Iterable
@@ -27,6 +27,18 @@ def pack(table: pa.Table) -> bytes:
 def unpack(data: bytes) -> pa.Table:
     """The table that `pack` was given."""
     return pa.ipc.open_stream(data, options=_READ).read_all()
+
+
+def write_file(table: pa.Table, path: str) -> None:
+    """Write a table to a file, in the file format of Arrow IPC."""
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema, options=_WRITE) as writer:
+        writer.write_table(table)
+
+
+def read_file(path: str) -> pa.Table:
+    """The table of such a file. Raises OSError, or pa.ArrowException where a part of it is missing."""
+    with pa.OSFile(path) as source:
+        return pa.ipc.open_file(source, options=_READ).read_all()
 
 
 def is_packed_table(data: bytes) -> bool:

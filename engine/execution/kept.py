@@ -82,7 +82,7 @@ class _Segments:
         self._written += 1
         replaced = self._to_merge()
         first = min((segment.first for segment in replaced), default=self._written)
-        out = Segment(first, self._written, str(self._folder / f"{first}-{self._written}.parquet"))
+        out = Segment(first, self._written, str(self._folder / f"{first}-{self._written}.arrow"))
         self._kept = Kept(tuple(self._sizes), out, point, replaced, text.columns)
         return self._kept
 

@@ -57,7 +57,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A Parquet file with what evaluations number `first` to `last` found."""
+    """A file with what evaluations number `first` to `last` found."""
 
     first: int
     last: int

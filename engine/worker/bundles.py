@@ -113,8 +113,8 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
                 run: Callable[[list[bytes]], Iterable[Result]]) -> list[Found | Exception]:
     """The answers of tasks in their order, QueryFailed, LimitExceeded or Postponed in place of that of one that failed; `run` hands bundles
     to `run_bundles` in at most so many worker processes. They keep the closures and the followed tables that are `alive`, all of
-    them where that is None. Where tables are followed one worker does everything, so that there is one copy of each."""
-    parts = balanced(tasks, 1 if follows(tables) else workers)
+    them where that is None."""
+    parts = shared_out(tasks, tables, workers)
     results = list(run([_bundle(part, tasks, tables, alive, frozenset()) for part in parts]))
     behind = frozenset[str]()
     while lacking := frozenset().union(*(failure.tables for *_, failure in results if isinstance(failure, Behind))):
@@ -128,9 +128,9 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
     return answers
 
 
-def follows(tables: Tables) -> bool:
-    """Whether some of the tables stay in a worker."""
-    return any(isinstance(table, Followed) for table in tables.values())
+def shared_out(tasks: Sequence[Task], tables: Tables, workers: int) -> list[list[int]]:
+    """Task numbers for each worker. Where tables are followed one does everything, so that there is one copy of each."""
+    return balanced(tasks, 1 if any(isinstance(table, Followed) for table in tables.values()) else workers)
 
 
 def balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:

@@ -1,8 +1,8 @@
 """Closures in the DuckDB of a worker: their rounds, and what is kept of them, a table that follows the segments on disk.
 
-Each evaluation of one that is kept adds a segment (Parquet), which holds what it found. Whichever worker goes on reads those that it has
-not seen, so that workers may take turns. On a cluster the folder must be one that every executor sees. Segments are read and written here,
-not by SQL, which reaches no file (database.py); one that cannot be read is an error that names it.
+Each evaluation of one that is kept adds a segment (a file in Arrow IPC), which holds what it found. Whichever worker goes on reads those
+that it has not seen, so that workers may take turns. On a cluster the folder must be one that every executor sees. Segments are read and
+written here, not by SQL, which reaches no file (database.py); one that cannot be read is an error that names it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
-from pyarrow.parquet import ParquetFile, write_table
 
+from engine.ipc import read_file, write_file
 from engine.ir.terms import RDF_TYPE
 from engine.plan.derive import Seen
 from engine.sql.closing import Closing, Kept, Round, SeenRow, Segment, add_seen, all_seen, part_table, saturate, seen_text
@@ -245,7 +245,7 @@ def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept) 
     if kept.replaces or tables.found:
         with _reading(connection, [] if kept.whole else kept.replaces):
             found = connection.sql(kept.all_text(closing, _SEGMENTS)).to_arrow_table()
-        write_table(found, kept.out.path)
+        write_file(found, kept.out.path)
         if kept.whole:
             with registered(connection, _SEGMENTS, found, {}):
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS SELECT * FROM {_SEGMENTS}")
@@ -282,7 +282,7 @@ def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Ke
 def read_segment(path: str) -> pa.Table:
     """What a segment holds. Raises SegmentLost."""
     try:
-        return ParquetFile(path).read()
+        return read_file(path)
     except (OSError, pa.ArrowException) as failure:
         raise SegmentLost(path, failure) from failure
 

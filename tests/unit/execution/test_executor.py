@@ -33,7 +33,7 @@ class Small:
     def __init__(self, work: Path) -> None:
         self.work, self.ran = work, 0
 
-    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None) -> list[Found | Exception]:
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, resident: bool) -> list[Found | Exception]:
         self.ran += len(tasks)
         return [LimitExceeded("worker_memory", "the evaluation needs more memory than a worker has")] * len(tasks)
 

@@ -36,10 +36,10 @@ class Recorded:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tasks, name)
 
-    def run(self, tasks: Sequence[Task], *given: Any) -> Any:
+    def run(self, tasks: Sequence[Task], *given: Any, **named: Any) -> Any:
         for task in tasks:
             self.last |= {query: task for query in {task.query, *task.beside}}
-        return self._tasks.run(tasks, *given)
+        return self._tasks.run(tasks, *given, **named)
 
 
 def run(case: Case, others: int, folder: Path, strategy: Any) -> tuple[Recorded, Executor, Pump]:

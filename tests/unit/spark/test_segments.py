@@ -70,7 +70,7 @@ def test_a_lost_segment_of_a_closure(break_: Break, mends: bool, monkeypatch: py
         query = Query(executor, CLOSED)
         for pairs in (1, 3, 6):
             assert len(rows(query.next())) == pairs
-        segment = sorted(tasks.work.rglob("*.parquet"))[-1]
+        segment = sorted(tasks.work.rglob("*.arrow"))[-1]
         break_(segment)
         states._states(tasks._connection).clear()    # as in another worker
         if not mends:
@@ -92,7 +92,7 @@ def test_a_lost_segment_that_is_merged(break_: Break, monkeypatch: pytest.Monkey
         query, seconds = Query(executor, CLOSED), 20
         for second in range(1, seconds):
             assert len(rows(query.next())) == second * (second + 1) // 2
-            break_(sorted(tasks.work.rglob("*.parquet"))[-1])
+            break_(sorted(tasks.work.rglob("*.arrow"))[-1])
         executor.close()
 
 

@@ -25,7 +25,8 @@ class Workers(OwnProcess):
         super().__init__(work)
         self._turns, self._bundles, self._workers = turns, 0, [self._connection, connect()]
 
-    def run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str] | None) -> list[Found | Exception]:
+    def run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str] | None,
+            resident: bool = True) -> list[Found | Exception]:
         found: list[Found | Exception] = []
         for worker in self._turns(self._bundles):
             self._connection = self._workers[worker]
