@@ -29,10 +29,11 @@ def unpack(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data, options=_READ).read_all()
 
 
-def write_file(table: pa.Table, path: str) -> None:
-    """Write a table to a file, in the file format of Arrow IPC."""
-    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema, options=_WRITE) as writer:
-        writer.write_table(table)
+def write_file(rows: pa.RecordBatchReader, path: str) -> None:
+    """Write all rows to a file, in the file format of Arrow IPC."""
+    with rows, pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, rows.schema, options=_WRITE) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
 
 
 def read_file(path: str) -> pa.Table:

@@ -31,7 +31,10 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
     places: dict[Variable, str] = {}
     rest = [(f"x{number}", term) for number, term in enumerate(plan.rest, 3)]
     for column, term in (*zip("spo", plan.terms), *rest, ("g", plan.graph)):
-        place(emitter.dialect, column, term, places, where)
+        if column == "p" and isinstance(plan.source, nodes.StarSource) and isinstance(term, Constant):
+            where.append(f"nth = {plan.source.properties.index(term.token)}")
+        else:
+            place(emitter.dialect, column, term, places, where)
     if plan.sight:
         where.append(f"(sight & {plan.sight}) <> 0")
     typed = {v: emitter.kinds_in(plan.source) for v, column in places.items() if column == "o" and v in emitter.typed}

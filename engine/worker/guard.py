@@ -116,10 +116,9 @@ def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement,
     """The answer of a plan text with the parameters `given`, read only as long as it is within its limits. A text is streamed. Of a parsed
     statement DuckDB makes all rows first, which its memory limit does not count: it needs a LIMIT of its own."""
     if isinstance(text, str):
-        reader = connection._submit(text, dict(given) or None, "stream", BATCH_ROWS).arrow_reader()
+        reader = streamed(connection, text, given)
     else:
         reader = connection.execute(text, given or None).to_arrow_reader(BATCH_ROWS)
-    assert reader is not None, "a plan gives rows"
     batches, rows, size = [], 0, 0
     try:
         for batch in reader:
@@ -131,6 +130,14 @@ def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement,
     finally:
         reader.close()      # else the connection could run nothing else
     return pa.Table.from_batches(batches, reader.schema)
+
+
+def streamed(connection: duckdb.DuckDBPyConnection, text: str, given: Mapping[str, int] | None = None, rows: int = BATCH_ROWS
+             ) -> pa.RecordBatchReader:
+    """The rows of a query as they are made, so many at a time. Until it is closed the connection can run nothing else."""
+    reader: pa.RecordBatchReader | None = connection._submit(text, dict(given or {}) or None, "stream", rows).arrow_reader()
+    assert reader is not None, "a query gives rows"
+    return reader
 
 
 def given_memory() -> str:
