@@ -1,7 +1,9 @@
 """Arrow tables and texts as bytes, compressed, for what is kept or handed to another process: tables in Arrow IPC."""
 
+import os
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import cast
 
 import pyarrow as pa
@@ -30,10 +32,17 @@ def unpack(data: bytes) -> pa.Table:
 
 
 def write_file(rows: pa.RecordBatchReader, path: str) -> None:
-    """Write all rows to a file, in the file format of Arrow IPC."""
-    with rows, pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, rows.schema, options=_WRITE) as writer:
-        for batch in rows:
-            writer.write_batch(batch)
+    """Write all rows to a file, in the file format of Arrow IPC. It is there whole or not at all."""
+    written = f"{path}.{os.getpid()}"   # a worker that was given up may still write beside the one that follows it
+    try:
+        with rows, pa.OSFile(written, "wb") as sink, pa.ipc.new_file(sink, rows.schema, options=_WRITE) as writer:
+            for batch in rows:
+                writer.write_batch(batch)
+        os.replace(written, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(written)
+        raise
 
 
 def read_file(path: str) -> pa.Table:

@@ -461,7 +461,7 @@ class Executor:
         alive = self.programs.marks.union(*(closures.states for closures in kept))
         if self._following is None:
             return self._tasks.run(tasks, tables, alive if self._forgets else None)
-        found = self._tasks.run(tasks, tables, alive | self._following.used, resident=True)
+        found = self._tasks.run(tasks, tables, alive | self._following.used, may_stay=True)
         self._following.brought({name: table for name, table in tables.items() if isinstance(table, Followed)})
         return found
 

@@ -30,6 +30,7 @@ class KeptClosures:
         self.mark, self._folder = mark, folder / mark
         self._segments: dict[str, _Segments] = {}
         self._ready: dict[str, tuple[ClosureText, Closing]] = {}
+        self.close()    # what a process that died may have left
 
     @property
     def states(self) -> frozenset[str]:

@@ -31,8 +31,10 @@ class OwnProcess:
         self._lock = threading.Lock()
         self._ending = threading.Lock()     # so that an interrupt ends what it is meant for
 
-    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, resident: bool = True) -> list[Found | Exception]:
-        """What the tasks give, as Spark's workers give it. A signal, which only the main thread is told of, ends them."""
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, *,
+            may_stay: bool = False) -> list[Found | Exception]:
+        """What the tasks give, as Spark's workers give it; there is one process. A signal, which only the main thread is told of, ends
+        them."""
         if threading.current_thread() is not threading.main_thread():
             return self._answers(tasks, tables, alive)
         future = Future[list[Found | Exception]]()

@@ -72,9 +72,10 @@ class Tasks(Protocol):
     def work(self) -> Path:
         """A folder that all who run tasks see."""
 
-    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, resident: bool = False) -> list[Found | Exception]:
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, *,
+            may_stay: bool = False) -> list[Found | Exception]:
         """What the tasks give over named tables, or why they failed, in their order. Of what is kept only what is `alive` is kept on,
-        all of it where that is None. What one process does is done by the one whose tables stay, where they are `resident`."""
+        all of it where that is None. What one worker can do alone `may_stay` in the one where tables stay."""
 
     def cancel(self, query: str) -> None:
         """End the tasks of a query; what runs beside it is run again. It runs no more until it is forgotten. From any thread."""

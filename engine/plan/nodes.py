@@ -150,7 +150,8 @@ class FreshSource:
 
 @dataclass(frozen=True, slots=True)
 class StarSource:
-    """Of what is known while `closed` is computed the triples of some `properties` with a subject of which the last round found one."""
+    """Of what is known while `closed` is computed the triples of some `properties` with a subject of which the last round found one.
+    A property is known by its place among them, too (engine/sql/emit.py)."""
 
     closed: ClosedSource
     properties: tuple[str, ...]

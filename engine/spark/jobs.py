@@ -23,7 +23,7 @@ from py4j.protocol import Py4JJavaError
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
 from engine.spark.workers import TooLarge, WorkerDied, run_in_pool
 from engine.supervision import deadline
-from engine.worker.bundles import Found, QueryFailed, Tables, Task, run_bundled, run_bundles, shared_out
+from engine.worker.bundles import Found, QueryFailed, Tables, Task, follows, run_bundled, run_bundles, shared_out
 from engine.worker.guard import GRACE_S, check_size, out_of_memory
 
 if TYPE_CHECKING:
@@ -76,26 +76,30 @@ class Jobs:
     def forget(self, query: str) -> None:
         self._cancelled.discard(query)
 
-    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, resident: bool = False,
-            deaths: int = 0) -> list[Found | Exception]:
-        """What the tasks give, all run together; `deaths` is how often the only one has ended its worker."""
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, *,
+            may_stay: bool = False, deaths: int = 0) -> list[Found | Exception]:
+        """What the tasks give, all run together, where one worker can do them by the one where tables stay, if they `may_stay` there;
+        `deaths` is how often the only one has ended its worker."""
         cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
         left = [task for task in tasks if not task.is_of(cancelled)]
         if len(left) < len(tasks):
-            found = iter(self.run(left, tables, alive, resident, deaths))
+            found = iter(self.run(left, tables, alive, may_stay=may_stay, deaths=deaths))
             return [Cancelled("its query is removed") if task.is_of(cancelled) else next(found) for task in tasks]
         if not tasks:
             return []
         try:
-            if resident and len(shared_out(tasks, tables, self._session.settings.partitions)) == 1:
-                return self._run_resident(tasks, tables, alive, deaths)
+            if may_stay and len(shared_out(tasks, tables, self._session.settings.partitions)) == 1:
+                found = self._run_resident(tasks, tables, alive, deaths)
+                # What stays there takes memory, too.
+                lacks = any(isinstance(one, LimitExceeded) and one.limit == "worker_memory" for one in found)
+                return found if follows(tables) or not lacks else self.run(tasks, tables, alive, deaths=deaths)
             with self._tagged(_queries(tasks), _new_tag()):
                 return run_local(self._session.spark, tasks, tables, self._session.settings.partitions, alive)
         except Exception as failure:  # Spark's and Py4J's errors have no common base
-            return self._again(failure, tasks, tables, alive, resident, deaths)
+            return self._again(failure, tasks, tables, alive, may_stay, deaths)
 
     def _run_resident(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, deaths: int) -> list[Found | Exception]:
-        """What the tasks give in the worker that has the tables."""
+        """What the tasks give in the worker where tables stay."""
         number, resident, ended = next(_NUMBERS), self._session.resident, threading.Event()
 
         def end() -> None:
@@ -104,12 +108,12 @@ class Jobs:
 
         with self._noted(_queries(tasks), f"resident-{number}", end, resident.close):
             found = run_bundled(tasks, tables, 1, alive, lambda bundles: resident.run(number, bundles[0]))
-        return self.run(tasks, tables, alive, True, deaths) if ended.is_set() else found
+        return self.run(tasks, tables, alive, may_stay=True, deaths=deaths) if ended.is_set() else found
 
-    def _again(self, failure: Exception, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, resident: bool,
+    def _again(self, failure: Exception, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, may_stay: bool,
                deaths: int) -> list[Found | Exception]:
         if any(task.is_of(self._cancelled) for task in tasks):
-            return self.run(tasks, tables, alive, resident, deaths)
+            return self.run(tasks, tables, alive, may_stay=may_stay, deaths=deaths)
         if len(tasks) == 1 and (isinstance(failure, TooLarge) or _TOO_LARGE in str(failure)):
             return [LimitExceeded.of("evaluation_bytes", tasks[0].limits.evaluation_bytes, "the answer has more bytes")]
         died = isinstance(failure, WorkerDied) or isinstance(failure, Py4JJavaError) and any(sign in str(failure) for sign in _DEATHS)
@@ -118,14 +122,15 @@ class Jobs:
             _LOG.log(logging.DEBUG if cancelled else logging.ERROR, "a job of %d tasks failed: %s", len(tasks), failure)
             return [QueryFailed(str(failure))] * len(tasks)
         _LOG.warning("a job of %d tasks failed; %s", len(tasks), "each is run alone" if len(tasks) > 1 else "it is run again")
+        may_stay &= follows(tables)     # whatever ends a worker ends none again that has tables of others
         if len(tasks) > 1:
-            return [found for task in tasks for found in self.run([task], tables, alive, resident)]
+            return [found for task in tasks for found in self.run([task], tables, alive, may_stay=may_stay)]
         if tasks[0].patience_ms is not None:
             return [Postponed("its evaluation ended a worker process")]
         if deaths + 1 >= MOST_DEATHS:
             return [LimitExceeded("worker_deaths", f"its evaluation ended {MOST_DEATHS} worker processes: by memory, or a function that "
                                   "does not end")]
-        return self.run(tasks, tables, alive, resident, deaths + 1)
+        return self.run(tasks, tables, alive, may_stay=may_stay, deaths=deaths + 1)
 
     def limited(self, query: str, limits: EvaluationLimits, work: Callable[[], pa.Table]) -> pa.Table:
         """What some Spark SQL gives, if it does in time."""

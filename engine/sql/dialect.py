@@ -31,6 +31,7 @@ class Dialect:
     recursive = True
     heaps = True
     steps = True    # Spark puts the text of a column where it is read: each step of arithmetic would double the one before
+    numbers_stars = True    # the facts of a star are made once, and each scan knows its own by a number; Spark makes them for each scan
     inline = "NOT MATERIALIZED "
     """What stands before a common table expression that is not to be made: DuckDB makes those that are read more than once."""
 
@@ -131,6 +132,7 @@ class SparkDialect(Dialect):
     recursive = False
     heaps = False
     steps = False
+    numbers_stars = False
     inline = ""
 
     def quote(self, text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.expressions import Call, Expression
-from engine.ir.terms import Constant, Term, Variable
+from engine.ir.terms import Constant, PatternTerm, Term, Variable
 from engine.plan import nodes
 from engine.plan.nodes import BoundsSource, KeptSource, Plan, Source
 from engine.sql import joins, leaves, modifiers
@@ -173,9 +173,18 @@ class Emitter:
         listed = ", ".join(map(self.dialect.quote, source.properties))
         same = " AND ".join(f"f.{key} = k.{key}" for key in (*_keys(source), "s"))
         touched = f"SELECT 1 FROM {new} f WHERE {same} AND f.p IN ({listed})"
-        # Each scan reads one property: to compare a number is quicker than texts that begin alike (docs/decisions.md).
+        if not self.dialect.numbers_stars:
+            return f"SELECT k.* FROM {known} k WHERE k.p IN ({listed}) AND EXISTS ({touched})"
         numbered = ", ".join(f"({self.dialect.quote(property_)}, {number})" for number, property_ in enumerate(source.properties))
         return f"SELECT k.*, v.nth FROM {known} k JOIN (VALUES {numbered}) AS v(p, nth) ON v.p = k.p WHERE EXISTS ({touched})"
+
+    def place_in_star(self, source: Source, property_: PatternTerm) -> int | None:
+        """The number (column ``nth``) of a scan's property among those of its star, if it is told by that: to compare numbers is quicker
+        than to compare IRIs that begin alike (docs/decisions.md)."""
+        if not isinstance(source, nodes.StarSource) or not self.dialect.numbers_stars:
+            return None
+        assert isinstance(property_, Constant), "a star's properties are known"
+        return source.properties.index(property_.token)
 
     def statement(self, select: str) -> str:
         """A statement over the relations made so far."""

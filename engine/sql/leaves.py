@@ -31,8 +31,8 @@ def scan(emitter: Emitter, plan: nodes.Scan) -> Relation:
     places: dict[Variable, str] = {}
     rest = [(f"x{number}", term) for number, term in enumerate(plan.rest, 3)]
     for column, term in (*zip("spo", plan.terms), *rest, ("g", plan.graph)):
-        if column == "p" and isinstance(plan.source, nodes.StarSource) and isinstance(term, Constant):
-            where.append(f"nth = {plan.source.properties.index(term.token)}")
+        if column == "p" and (number := emitter.place_in_star(plan.source, plan.terms[1])) is not None:
+            where.append(f"nth = {number}")
         else:
             place(emitter.dialect, column, term, places, where)
     if plan.sight:

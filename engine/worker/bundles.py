@@ -130,7 +130,12 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
 
 def shared_out(tasks: Sequence[Task], tables: Tables, workers: int) -> list[list[int]]:
     """Task numbers for each worker. Where tables are followed one does everything, so that there is one copy of each."""
-    return balanced(tasks, 1 if any(isinstance(table, Followed) for table in tables.values()) else workers)
+    return balanced(tasks, 1 if follows(tables) else workers)
+
+
+def follows(tables: Tables) -> bool:
+    """Whether some of the tables stay in a worker."""
+    return any(isinstance(table, Followed) for table in tables.values())
 
 
 def balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _FEW = 256     # so many new rows of a kept closure are read into Python
 MOST_PARTS = 6
-_WRITTEN_ROWS = 10_000  # of a segment at a time: 260,000 rows take 39 ms, 50,000 at a time 60, as one table 73
+_SEGMENT_BATCH = 10_000     # rows that are written at a time: 260,000 take 39 ms, 50,000 at a time 60, as one table 73
 _DEAD = 2   # a table is written anew when it has so many times the rows that it had then
 _FOUND, _SEGMENTS = "found_beside", "segments_read"
 _SCAN_BELOW = 8   # where fewer rows are kept for each new one, all of them are joined
@@ -251,7 +251,7 @@ def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept) 
                 connection.execute(f"CREATE OR REPLACE TEMP TABLE {closing.state} AS {text}")
                 state.begin(connection, closing.state)
                 text = f"SELECT * FROM {closing.state}"
-            write_file(streamed(connection, text, rows=_WRITTEN_ROWS), kept.out.path)
+            write_file(streamed(connection, text, rows=_SEGMENT_BATCH), kept.out.path)
         if not kept.whole:
             state.add(connection, closing.all, changed_rows(connection, f"INSERT INTO {closing.state} SELECT * FROM {closing.all}"))
         state.last = kept.out.last

@@ -132,10 +132,10 @@ def fetched(connection: duckdb.DuckDBPyConnection, text: str | duckdb.Statement,
     return pa.Table.from_batches(batches, reader.schema)
 
 
-def streamed(connection: duckdb.DuckDBPyConnection, text: str, given: Mapping[str, int] | None = None, rows: int = BATCH_ROWS
-             ) -> pa.RecordBatchReader:
-    """The rows of a query as they are made, so many at a time. Until it is closed the connection can run nothing else."""
-    reader: pa.RecordBatchReader | None = connection._submit(text, dict(given or {}) or None, "stream", rows).arrow_reader()
+def streamed(connection: duckdb.DuckDBPyConnection, text: str, given: Mapping[str, int] | None = None,
+             rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
+    """The rows of a query as they are made, so many at a time. Until the reader is closed the connection can run nothing else."""
+    reader: pa.RecordBatchReader | None = connection._submit(text, dict(given) if given else None, "stream", rows).arrow_reader()
     assert reader is not None, "a query gives rows"
     return reader
 

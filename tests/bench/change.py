@@ -184,10 +184,10 @@ class Measured:
     def __init__(self, work: Path) -> None:
         self._tasks, self.work, self._ms = OwnProcess(work), work, np.zeros(2)
 
-    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, resident: bool) -> list[Found | Exception]:
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, **given: bool) -> list[Found | Exception]:
         began = _clocks()
         try:
-            return self._tasks.run(tasks, tables, alive)
+            return self._tasks.run(tasks, tables, alive, **given)
         finally:
             self._ms += (_clocks() - began) * 1000
 

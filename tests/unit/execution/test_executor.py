@@ -31,10 +31,12 @@ class Small:
     """Runs no task: each needs more than there is."""
 
     def __init__(self, work: Path) -> None:
-        self.work, self.ran = work, 0
+        self.work, self.ran, self.may_stay = work, 0, list[bool]()
 
-    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, resident: bool) -> list[Found | Exception]:
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, *,
+            may_stay: bool = False) -> list[Found | Exception]:
         self.ran += len(tasks)
+        self.may_stay.append(may_stay)
         return [LimitExceeded("worker_memory", "the evaluation needs more memory than a worker has")] * len(tasks)
 
     def cancel(self, query: str) -> None:
@@ -103,3 +105,12 @@ def test_what_is_too_large_for_a_worker_waits_where_others_do(tmp_path: Path) ->
 def test_without_spark_what_is_too_large_fails(tmp_path: Path, forced: Literal["local"] | None) -> None:
     answer = evaluated(Executor(Small(tmp_path), None if forced is None else Sql(), force_executor=forced))
     assert isinstance(answer.error, LimitExceeded) and answer.error.limit == "worker_memory"
+
+
+def test_only_tasks_of_the_pump_may_stay_where_tables_stay(tmp_path: Path) -> None:
+    tasks = Small(tmp_path)
+    executor = Executor(tasks, Sql())
+    for one in (executor, executor.beside(), Executor(tasks, Sql(), forgets=False)):
+        one._too_large.clear()
+        evaluated(one)
+    assert tasks.may_stay == [True, False, False]

@@ -20,8 +20,9 @@ from engine.spark import workers as module
 from engine.spark.jobs import Jobs
 from engine.spark.session import Session
 from engine.spark.settings import SparkSettings, configuration
-from engine.spark.workers import ResidentTask
-from engine.worker.bundles import Found, QueryFailed, Task
+from engine.spark.workers import ResidentTask, WorkerDied
+from engine.sql.closing import Closing
+from engine.worker.bundles import Found, QueryFailed, Result, Task
 from engine.worker.resident import Followed
 from tests.sparks import workers
 from tests.waiting import wait_until
@@ -49,6 +50,24 @@ def task(query: str, text: str = "SELECT count(*) AS n FROM followed", **limits:
     return Task(text, frozenset({"followed"}), 1, query=query, limits=EvaluationLimits(**limits))
 
 
+def own(closing: str) -> Task:
+    """A task over a table that is shipped with it, and over a closure."""
+    closed = Closing(closing, "SELECT * FROM own", (), "", "")
+    return Task("SELECT * FROM own", frozenset({"own"}), 1_000, (closed,))
+
+
+def in_pool(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many tasks the jobs of the pool get: each gives `ROWS`."""
+    ran = list[int]()
+
+    def run(spark: object, tasks: list[Task], *more: object) -> list[Found]:
+        ran.append(len(tasks))
+        return [Found(ROWS)] * len(tasks)
+
+    monkeypatch.setattr(jobs_module, "run_local", run)
+    return ran
+
+
 def rows(found: Found | Exception) -> list[dict[str, object]]:
     assert isinstance(found, Found), found
     rows: list[dict[str, object]] = found.table.to_pylist()
@@ -67,44 +86,54 @@ def resident(spark_session: Session) -> Iterator[ResidentTask]:
 
 def test_bundles_are_answered_by_one_worker_that_keeps_its_tables(spark_session: Session, resident: ResidentTask) -> None:
     jobs, stream = Jobs(spark_session), Stream()
-    assert [rows(found) for found in jobs.run([task("a"), task("b")], stream.tables(), None, True)] == [[{"n": 3}]] * 2
+    assert [rows(found) for found in jobs.run([task("a"), task("b")], stream.tables(), None, may_stay=True)] == [[{"n": 3}]] * 2
     stream.brought = 1
-    assert rows(jobs.run([task("a")], stream.tables(), None, True)[0]) == [{"n": 3}]
+    assert rows(jobs.run([task("a")], stream.tables(), None, may_stay=True)[0]) == [{"n": 3}]
     assert stream.given == [0], "it was sent once"
-    failed, found = jobs.run([task("b", "SELECT missing"), task("a")], stream.tables(), None, True)
+    failed, found = jobs.run([task("b", "SELECT missing"), task("a")], stream.tables(), None, may_stay=True)
     assert isinstance(failed, QueryFailed) and rows(found) == [{"n": 3}]
 
 
-@pytest.mark.parametrize(("tasks", "resident_tasks", "in_pool"), [(1, True, False), (2, True, True), (1, False, True)])
-def test_what_one_process_does_of_the_pump_is_done_where_tables_stay(
-        spark_session: Session, resident: ResidentTask, tasks: int, resident_tasks: bool, in_pool: bool,
+@pytest.mark.parametrize(("closures", "may_stay", "jobs_of_pool"), [
+    ("a", True, []), ("a", False, [1]), ("aa", True, []), ("ab", True, [2])],
+    ids=["alone", "alone, of another thread", "one closure for two", "a closure for each"])
+def test_what_one_worker_can_do_is_done_where_tables_stay(
+        spark_session: Session, resident: ResidentTask, closures: str, may_stay: bool, jobs_of_pool: list[int],
         monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs_of_pool = list[int]()
+    ran = in_pool(monkeypatch)
+    tasks = [own(closing) for closing in closures]
+    found = Jobs(spark_session).run(tasks, {"own": ROWS}, None, may_stay=may_stay)
+    assert [len(rows(one)) for one in found] == [3] * len(tasks) and ran == jobs_of_pool
 
-    def counted(spark: object, tasks: list[Task], *more: object) -> list[Found]:
-        jobs_of_pool.append(len(tasks))
-        return [Found(ROWS)] * len(tasks)
 
-    monkeypatch.setattr(jobs_module, "run_local", counted)
-    own = Task("SELECT * FROM own", frozenset({"own"}), 1)
-    found = Jobs(spark_session).run([own] * tasks, {"own": ROWS}, None, resident_tasks)
-    assert [len(rows(one)) for one in found] == [3] * tasks and jobs_of_pool == [tasks] * in_pool
+@pytest.mark.parametrize("text", ["SELECT kill() AS n FROM own", "SELECT too_much() AS n FROM own"])
+def test_what_ends_the_worker_or_lacks_memory_there_is_run_in_another(
+        spark_session: Session, resident: ResidentTask, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(number: int, bundle: bytes) -> list[Result]:
+        if "kill" in text:
+            raise WorkerDied("the worker ended")
+        return [(0, 0.0, b"", None, LimitExceeded("worker_memory", "the evaluation needs more memory than a worker has"))]
+
+    ran = in_pool(monkeypatch)
+    monkeypatch.setattr(resident, "run", run)
+    [found] = Jobs(spark_session).run([Task(text, frozenset({"own"}), 1)], {"own": ROWS}, None, may_stay=True)
+    assert len(rows(found)) == 3 and ran == [1]
 
 
 def test_a_worker_that_was_killed_between_bundles_is_replaced_and_given_what_it_lacks(
         spark_session: Session, resident: ResidentTask) -> None:
     jobs, stream = Jobs(spark_session), Stream()
-    jobs.run([task("a")], stream.tables(), None, True)
+    jobs.run([task("a")], stream.tables(), None, may_stay=True)
     stream.brought = 1
     for worker in workers(spark_session.jvm_pid):
         os.kill(worker, signal.SIGKILL)
-    assert rows(jobs.run([task("a")], stream.tables(), None, True)[0]) == [{"n": 3}]
+    assert rows(jobs.run([task("a")], stream.tables(), None, may_stay=True)[0]) == [{"n": 3}]
     assert stream.given == [0, 0]
 
 
 def test_what_ends_its_worker_twice_is_given_up_and_the_others_are_answered(spark_session: Session, resident: ResidentTask) -> None:
     deadly = Task("SELECT 1", frozenset({"followed"}), 1, (Deadly(),), "deadly")  # type: ignore[arg-type]
-    found = Jobs(spark_session).run([task("a"), deadly, task("b")], Stream().tables(), None, True)
+    found = Jobs(spark_session).run([task("a"), deadly, task("b")], Stream().tables(), None, may_stay=True)
     assert [rows(found[0]), rows(found[2])] == [[{"n": 3}]] * 2
     assert isinstance(found[1], LimitExceeded) and found[1].limit == "worker_deaths"
 
@@ -120,10 +149,10 @@ class Deadly:
 
 def test_a_query_that_is_removed_is_interrupted_and_the_worker_keeps_its_tables(spark_session: Session, resident: ResidentTask) -> None:
     jobs, stream = Jobs(spark_session), Stream()
-    jobs.run([task("a")], stream.tables(), None, True)
+    jobs.run([task("a")], stream.tables(), None, may_stay=True)
     stream.brought = 1
     with ThreadPoolExecutor(1) as pump:
-        running = pump.submit(jobs.run, [task("a"), task("endless", ENDLESS, evaluation_ms=120_000)], stream.tables(), None, True)
+        running = pump.submit(jobs.run, [task("a"), task("endless", ENDLESS, evaluation_ms=120_000)], stream.tables(), None, may_stay=True)
         wait_until(lambda: jobs._running, 30)
         jobs.cancel("endless")
         found = running.result(60)
@@ -134,7 +163,7 @@ def test_a_query_that_is_removed_is_interrupted_and_the_worker_keeps_its_tables(
 def test_what_is_removed_and_forgotten_at_once_ends_nobody_elses_answer(spark_session: Session, resident: ResidentTask) -> None:
     jobs = Jobs(spark_session)
     with ThreadPoolExecutor(1) as pump:
-        running = pump.submit(jobs.run, [task("a"), task("endless", ENDLESS, evaluation_ms=3_000)], Stream().tables(), None, True)
+        running = pump.submit(jobs.run, [task("a"), task("endless", ENDLESS, evaluation_ms=3_000)], Stream().tables(), None, may_stay=True)
         wait_until(lambda: jobs._running, 30)
         jobs.cancel("endless")
         jobs.forget("endless")
@@ -144,11 +173,11 @@ def test_what_is_removed_and_forgotten_at_once_ends_nobody_elses_answer(spark_se
 def test_what_no_interrupt_ends_costs_the_worker(spark_session: Session, resident: ResidentTask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.spark.jobs.GRACE_S", 0.5)
     jobs = Jobs(spark_session)
-    jobs.run([task("a")], Stream().tables(), None, True)
+    jobs.run([task("a")], Stream().tables(), None, may_stay=True)
     before = set(workers(spark_session.jvm_pid))
     with ThreadPoolExecutor(1) as pump:
         deaf = Task("SELECT 1", frozenset({"followed"}), 1, (Deaf(),), "deaf")  # type: ignore[arg-type]
-        running = pump.submit(jobs.run, [task("a"), deaf], Stream().tables(), None, True)
+        running = pump.submit(jobs.run, [task("a"), deaf], Stream().tables(), None, may_stay=True)
         wait_until(lambda: jobs._running, 30)
         jobs.cancel("deaf")
         found = running.result(60)
@@ -176,7 +205,7 @@ def test_answers_that_are_too_much_together_are_asked_for_one_by_one(
         spark_session: Session, resident: ResidentTask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RESULT_BYTES", 100_000)
     some, many = (task(name, f"SELECT hash(range) AS n FROM range({count})") for name, count in (("some", 8_000), ("many", 20_000)))
-    found = Jobs(spark_session).run([some, some, many], Stream().tables(), None, True)
+    found = Jobs(spark_session).run([some, some, many], Stream().tables(), None, may_stay=True)
     assert [len(rows(one)) for one in found[:2]] == [8_000] * 2
     assert isinstance(found[2], LimitExceeded) and found[2].limit == "evaluation_bytes"
 
@@ -184,7 +213,7 @@ def test_answers_that_are_too_much_together_are_asked_for_one_by_one(
 def test_a_worker_begins_again_after_close(spark_session: Session, resident: ResidentTask) -> None:
     jobs = Jobs(spark_session)
     for _ in range(2):
-        assert rows(jobs.run([task("a")], Stream().tables(), None, True)[0]) == [{"n": 3}]
+        assert rows(jobs.run([task("a")], Stream().tables(), None, may_stay=True)[0]) == [{"n": 3}]
         resident.close()
 
 

@@ -11,7 +11,8 @@ from tests.bags import same_bag
 from tests.case_files import find_cases
 from tests.merged import merge, split
 
-CASES = [case for case in find_cases() if case.name in ("programs/both-needed", "rules/transitive", "rules/own-window")]
+NAMES = "programs/both-needed", "programs/one-subject", "rules/transitive", "rules/own-window"
+CASES = [case for case in find_cases() if case.name in NAMES]
 
 
 @pytest.mark.spark

@@ -35,8 +35,9 @@ REACH = parse_rules(f"""Document( Group(
     Forall ?x ?y ( ?x[{REACHES} -> ?y] :- ?x[{EDGE} -> ?y] )
     Forall ?x ?y ?z ( ?x[{REACHES} -> ?z] :- And( ?x[{REACHES} -> ?y] ?y[{EDGE} -> ?z] ) ) ) )""", "text/x-rif-ps", "reach")
 Break = Callable[[Path], object]
-BREAK: list[Break] = [Path.unlink, lambda path: path.write_bytes(b"PAR1 and then something else"), lambda path: path.write_bytes(b"")]
-HOW = ["gone", "something else", "empty"]
+BREAK: list[Break] = [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:8] + b" and then something else"),
+                      lambda path: path.write_bytes(path.read_bytes()[:-20]), lambda path: path.write_bytes(b"")]
+HOW = ["gone", "something else", "cut off", "empty"]
 
 
 class Query:

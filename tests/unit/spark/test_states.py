@@ -26,11 +26,11 @@ class Workers(OwnProcess):
         self._turns, self._bundles, self._workers = turns, 0, [self._connection, connect()]
 
     def run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str] | None,
-            resident: bool = True) -> list[Found | Exception]:
+            **given: bool) -> list[Found | Exception]:
         found: list[Found | Exception] = []
         for worker in self._turns(self._bundles):
             self._connection = self._workers[worker]
-            found = super().run(tasks, tables, alive)
+            found = super().run(tasks, tables, alive, **given)
         self._bundles += 1
         return found
 
