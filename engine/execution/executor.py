@@ -1,4 +1,4 @@
-"""Evaluates the plans that are due: chooses executor and strategy by size, runs everything small in one job, isolates failures.
+"""Evaluates the plans that are due: chooses executor and strategy by size, runs everything small together, isolates failures.
 
 ``local`` takes all plans below `RESIDENT_ROWS` as tasks, by Spark's workers or in this process; ``sql`` runs a Spark job per plan over
 Parquet segments, where there is a Spark. ``recompute`` evaluates the content at each T anew, all due T in one job; ``incremental`` keeps

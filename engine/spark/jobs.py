@@ -89,10 +89,10 @@ class Jobs:
             return []
         try:
             if may_stay and len(shared_out(tasks, tables, self._session.settings.partitions)) == 1:
-                found = self._run_resident(tasks, tables, alive, deaths)
+                answers = self._run_resident(tasks, tables, alive, deaths)
                 # What stays there takes memory, too.
-                lacks = any(isinstance(one, LimitExceeded) and one.limit == "worker_memory" for one in found)
-                return found if follows(tables) or not lacks else self.run(tasks, tables, alive, deaths=deaths)
+                lacks = any(isinstance(one, LimitExceeded) and one.limit == "worker_memory" for one in answers)
+                return answers if follows(tables) or not lacks else self.run(tasks, tables, alive, deaths=deaths)
             with self._tagged(_queries(tasks), _new_tag()):
                 return run_local(self._session.spark, tasks, tables, self._session.settings.partitions, alive)
         except Exception as failure:  # Spark's and Py4J's errors have no common base
