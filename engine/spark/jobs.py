@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 MOST_DEATHS = 2
 _LOG = logging.getLogger(__name__)
 _NUMBERS = itertools.count(1)
-_DEATHS = ("Python worker exited unexpectedly", "java.io.EOFException", "java.net.SocketException")
+_DEATHS = ("Python worker exited unexpectedly", "java.io.EOFException", "java.net.SocketException",
+           "EOFException occurred while reading the port number")   # of the process that workers are forked from
 _CANCELLED = "[SPARK_JOB_CANCELLED]"
 _TOO_LARGE = "spark.driver.maxResultSize"
 

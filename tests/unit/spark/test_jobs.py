@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
 from engine.spark import jobs as module
@@ -155,6 +156,30 @@ def test_a_job_that_was_cancelled_is_no_error_in_the_log(
     [found] = Jobs(StandIn(deaf=0)).run([Task("SELECT 1", frozenset(), 1)], {}, frozenset())  # type: ignore[arg-type]
     assert isinstance(found, QueryFailed)
     assert [record.levelname for record in caplog.records if record.levelname != "DEBUG"] == told
+
+
+@pytest.mark.parametrize("sign", [
+    "Python worker exited unexpectedly (crashed)", "java.io.EOFException",
+    "EOFException occurred while reading the port number from engine.spark.daemon's stdout and terminated with code: 137."])
+def test_a_task_under_which_a_worker_died_is_run_again(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Died(Py4JJavaError):  # type: ignore[misc]
+        def __init__(self) -> None:
+            """It has no exception of a JVM."""
+
+        def __str__(self) -> str:
+            return f"org.apache.spark.SparkException: {sign}"
+
+    answers: list[Exception | list[Found]] = [Died(), [Found(ANSWER)]]
+
+    def run_local(*_: object) -> list[Found]:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(module, "run_local", run_local)
+    [found] = Jobs(StandIn(deaf=0)).run([Task("SELECT 1", frozenset(), 1)], {}, frozenset())  # type: ignore[arg-type]
+    assert isinstance(found, Found)
 
 
 def test_memory_that_a_function_in_spark_sql_wants_is_the_limit_of_a_worker() -> None:
