@@ -155,9 +155,9 @@ def test_what_several_shapes_see_of_a_relation_is_found_once(rows: int, monkeypa
     with own_process(1) as together, own_process(1) as alone:
         run = together.run
 
-        def noting(given: Sequence[Task], *more: Any) -> list[Any]:
+        def noting(given: Sequence[Task], *more: Any, **named: Any) -> list[Any]:
             views.update(view.name for task in given for view in task.views)
-            return run(given, *more)
+            return run(given, *more, **named)
 
         monkeypatch.setattr(together, "run", noting)
         ways = {"grouped": Executor(together), "alone": Executor(alone, force_strategy="recompute", forgets=False)}
@@ -210,9 +210,9 @@ def test_a_group_that_fails_is_tried_again_later(monkeypatch: pytest.MonkeyPatch
         own = {f"q{k}": compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q{k} AS {SHAPES['filter'].format(k=k, range=4)}"), catalog,
                                           f"q{k}") for k in range(COUNT)}
 
-        def run_some(given: Sequence[Task], *more: Any) -> list[Any]:
+        def run_some(given: Sequence[Task], *more: Any, **named: Any) -> list[Any]:
             sizes.append(len(given))
-            return [QueryFailed("it fails")] * len(given) if len(sizes) == 2 else run(given, *more)
+            return [QueryFailed("it fails")] * len(given) if len(sizes) == 2 else run(given, *more, **named)
 
         monkeypatch.setattr(tasks, "run", run_some)
         for _ in range(5):
