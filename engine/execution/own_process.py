@@ -1,6 +1,5 @@
 """Tasks that run in this process, one after another: what is small is done before a JVM would have started."""
 
-import os
 import tempfile
 import threading
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.limits import Cancelled
+from engine.processors import processors
 from engine.worker.bundles import Found, Tables, Task, run_bundled, run_bundles
 from engine.worker.database import close, connect, interrupt
 from engine.worker.guard import GRACE_S, end_all, given_memory
@@ -24,7 +24,7 @@ class OwnProcess:
 
     def __init__(self, work: Path, threads: int | None = None) -> None:
         self.work = work
-        self._connection = connect(given_memory(), threads or os.cpu_count() or 1)
+        self._connection = connect(given_memory(), threads or processors())
         self._running: frozenset[str] = frozenset()
         self._cancelled: set[str] = set()
         self._stuck = False

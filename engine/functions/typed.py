@@ -7,7 +7,6 @@ significant digits, NaN, nanoseconds, the year 300000) has kind HARD: only Pytho
 """
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from engine.functions.datetimes import parse_moment
 from engine.functions.numeric import EXACT, parse_double, parse_float
 from engine.functions.terms import READERS, Kind, decode
 from engine.ir.terms import XSD
+from engine.processors import processors
 
 __all__ = ["ANY_KIND", "Kind", "Kinds", "Typed", "typed", "typed_columns"]
 
@@ -56,7 +56,7 @@ def typed_columns(tokens: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Arra
     if isinstance(tokens, pa.ChunkedArray):
         if tokens.num_chunks == 1 or len(tokens) < _SIDE_BY_SIDE:
             return typed_columns(tokens.combine_chunks())
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(processors()) as pool:
             read = [*pool.map(typed_columns, tokens.chunks), typed_columns(pa.array([], tokens.type))]
         kinds, numbers, micros = (pa.concat_arrays(columns) for columns in zip(*read))
         return kinds, numbers, micros

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.processors import processors
 from engine.worker.guard import DEFAULT_MEMORY, MEMORY_VARIABLE
 
 GRAPHFRAMES = "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0"
@@ -28,10 +29,9 @@ class SparkSettings:
     `configuration`.
     """
 
-    master: str = "local[2]"
+    master: str = "local[*]"
     memory: str = "2g"
     worker_memory: str = DEFAULT_MEMORY
-    partitions: int = 2
     cache: Path = Path("~/.cache/thalweg")
     work: Path | None = None
     graphframes: str = GRAPHFRAMES
@@ -46,11 +46,18 @@ class SparkSettings:
         return self.master == "local" or self.master.startswith("local[")
 
     @property
+    def partitions(self) -> int:
+        """How many tasks run side by side: the threads of a local master (``local[*]``: all processors)."""
+        return _threads(self.master) or _OF_CLUSTER
+
+    @property
     def ivy(self) -> Path:
         """The folder in which Ivy keeps what it fetched: one of our own, so that no half-filled shared one gets in the way."""
         return self.cache.expanduser() / "ivy"
 
 
+_LOCAL = re.compile(r"local(?:\[([0-9]+|\*)(,[0-9]+)?\])?")
+_OF_CLUSTER = 2     # until a cluster tells how many slots it has
 _MASTER = re.compile(r"local(\[([1-9][0-9]*|\*)(,[0-9]+)?\])?|spark://[^\s,/]+:[0-9]+(,[^\s,/]+:[0-9]+)*|k8s://\S+|yarn")
 
 
@@ -99,13 +106,16 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
     return entries | _SEMANTICS | _SPEED | _STREAMING | _QUIET | dict(settings.extra)
 
 
+def _threads(master: str) -> int | None:
+    """The threads of a local master, None for another."""
+    found = _LOCAL.fullmatch(master)
+    return found and (processors() if found[1] == "*" else int(found[1] or 1))
+
+
 def _with_slot(master: str) -> str:
     """A master with one slot more where all slots are this process's, for the task that does not end (workers.py)."""
-    found = re.fullmatch(r"local(?:\[([0-9]+|\*)(,[0-9]+)?\])?", master)
-    if found is None:
-        return master
-    slots = (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
-    return f"local[{slots + 1}{found[2] or ''}]"
+    found, threads = _LOCAL.fullmatch(master), _threads(master)
+    return master if found is None or threads is None else f"local[{threads + 1}{found[2] or ''}]"
 
 
 # Forking a JVM of gigabytes to start the Python daemon or chmod is slow; VFORK does not copy page tables. A JVM without memory left

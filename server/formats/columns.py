@@ -5,7 +5,6 @@ each and cut at their spaces; other lines go through pyoxigraph. Whatever is not
 then finds the same items, or the error and its place. A test holds the two equal.
 """
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyoxigraph import RdfFormat, parse
 
+from engine.processors import processors
 from engine.runtime.rows import one_each
 from engine.timeline import is_moment
 from server.formats.bodies import check_lines
@@ -59,7 +59,7 @@ def _timed_pieces(lines: pa.Array, reader: Reader) -> pa.Table | None:
     """The items of many lines: pieces are read side by side (Arrow needs no lock of Python's), in memory that was used before."""
     if len(lines) <= _PIECE_LINES:
         return _timed(lines, reader, 0)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(processors()) as pool:
         read = [pool.submit(_timed, lines.slice(first, _PIECE_LINES), reader, first) for first in range(0, len(lines), _PIECE_LINES)]
         found = [table for piece in read if (table := piece.result()) is not None]
     return pa.concat_tables(found) if len(found) == len(read) else None

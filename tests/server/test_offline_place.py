@@ -103,8 +103,8 @@ def test_a_master_or_much_input_takes_spark(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.spark is None and found.name == "process" and "3 triples" in found.why
     assert place.choose(place.PROCESS_TRIPLES, environment={}).spark is None
     found = place.choose(place.PROCESS_TRIPLES + 1, environment={})
-    assert found.spark is not None and found.spark.master == "local[2]" and found.name == "spark"
-    assert str(found) == f"Spark on local[2] ({place.PROCESS_TRIPLES + 1} triples are more than {place.PROCESS_TRIPLES})"
+    assert found.spark is not None and found.spark.master == "local[*]" and found.name == "spark"
+    assert str(found) == f"Spark on local[*] ({place.PROCESS_TRIPLES + 1} triples are more than {place.PROCESS_TRIPLES})"
     found = place.choose(0, "local[3]", {"THALWEG_MASTER": "local[4]"})
     assert str(found) == "Spark on local[3] (--master is given)"
     assert str(place.choose(0, None, {"THALWEG_MASTER": "local[4]"})) == "Spark on local[4] (THALWEG_MASTER is set)"
@@ -125,7 +125,7 @@ def test_the_place_that_is_chosen_is_where_it_runs(
     assert {json.loads(line)["executor"] for line in found.out.splitlines()} == {"spark"}
     monkeypatch.setattr(place, "PROCESS_TRIPLES", 9)
     assert main(["run", "high.rq", "--stream", "s.tsv"]) == 0
-    assert capsys.readouterr().err == "thalweg: evaluated by Spark on local[2] (10 triples are more than 9)\n"
+    assert capsys.readouterr().err == "thalweg: evaluated by Spark on local[*] (10 triples are more than 9)\n"
 
 
 @pytest.mark.parametrize("command", ["run", "why", "serve"])

@@ -15,6 +15,7 @@ import pytest
 
 from engine.facts import FACTS
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
+from engine.processors import processors
 from engine.spark import jobs as jobs_module
 from engine.spark import workers as module
 from engine.spark.jobs import Jobs
@@ -227,7 +228,7 @@ def test_who_does_not_tell_the_secret_is_not_taken_for_a_worker(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("master", "slots"), [
-    ("local", "local[2]"), ("local[2]", "local[3]"), ("local[*]", f"local[{(os.cpu_count() or 1) + 1}]"), ("local[2,4]", "local[3,4]"),
+    ("local", "local[2]"), ("local[2]", "local[3]"), ("local[*]", f"local[{processors() + 1}]"), ("local[2,4]", "local[3,4]"),
     ("spark://host:7077", "spark://host:7077")])
 def test_there_is_a_slot_for_the_resident_task(master: str, slots: str, tmp_path: Path) -> None:
     assert configuration(SparkSettings(master=master), tmp_path)["spark.master"] == slots
