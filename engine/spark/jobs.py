@@ -23,7 +23,7 @@ from py4j.protocol import Py4JJavaError
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
 from engine.spark.workers import TooLarge, WorkerDied, run_in_pool
 from engine.supervision import deadline
-from engine.worker.bundles import Found, QueryFailed, Tables, Task, follows, run_bundled, run_bundles, shared_out
+from engine.worker.bundles import Found, QueryFailed, Tables, Task, balanced, follows, run_bundled, run_bundles
 from engine.worker.guard import GRACE_S, check_size, out_of_memory
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Jobs:
         if not tasks:
             return []
         try:
-            if may_stay and len(shared_out(tasks, tables, self._session.settings.partitions)) == 1:
+            if may_stay and (follows(tables) or len(balanced(tasks, self._session.settings.partitions)) == 1):
                 answers = self._run_resident(tasks, tables, alive, deaths)
                 # What stays there takes memory, too.
                 lacks = any(isinstance(one, LimitExceeded) and one.limit == "worker_memory" for one in answers)

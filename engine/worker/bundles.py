@@ -113,8 +113,8 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
                 run: Callable[[list[bytes]], Iterable[Result]]) -> list[Found | Exception]:
     """The answers of tasks in their order, QueryFailed, LimitExceeded or Postponed in place of that of one that failed; `run` hands bundles
     to `run_bundles` in at most so many worker processes. They keep the closures and the followed tables that are `alive`, all of
-    them where that is None."""
-    parts = shared_out(tasks, tables, workers)
+    them where that is None. Where tables are followed one worker does everything, so that there is one copy of each."""
+    parts = balanced(tasks, 1 if follows(tables) else workers)
     results = list(run([_bundle(part, tasks, tables, alive, frozenset()) for part in parts]))
     behind = frozenset[str]()
     while lacking := frozenset().union(*(failure.tables for *_, failure in results if isinstance(failure, Behind))):
@@ -126,11 +126,6 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
         table = unpack(answer) if isinstance(answer, bytes) and answer else _EMPTY
         answers[number] = error or Found(table, unpack(findings) if findings else None, ms, written=written)
     return answers
-
-
-def shared_out(tasks: Sequence[Task], tables: Tables, workers: int) -> list[list[int]]:
-    """Task numbers for each worker. Where tables are followed one does everything, so that there is one copy of each."""
-    return balanced(tasks, 1 if follows(tables) else workers)
 
 
 def follows(tables: Tables) -> bool:
