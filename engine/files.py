@@ -8,18 +8,21 @@ from typing import BinaryIO
 
 
 @contextmanager
-def whole_file(path: Path, staged: Path) -> Iterator[BinaryIO]:
-    """Write to `staged`; at the end it is `path`, on disk. What fails leaves neither behind (OSError, or what the block raises)."""
+def whole_file(path: Path, staged: Path, *, synced: bool = True) -> Iterator[BinaryIO]:
+    """Write to `staged`; at the end it is `path`, on disk if it is `synced`. What fails leaves neither behind (OSError, or what the block
+    raises)."""
     try:
         with staged.open("wb") as sink:
             yield sink
             sink.flush()
-            os.fsync(sink.fileno())
+            if synced:
+                os.fsync(sink.fileno())
         staged.replace(path)
     except BaseException:  # also where the process is asked to end
         remove(staged)
         raise
-    sync(path.parent)
+    if synced:
+        sync(path.parent)
 
 
 def sync(folder: Path) -> None:

@@ -3,10 +3,12 @@
 import os
 import struct
 from collections.abc import Iterable
-from contextlib import suppress
+from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
+
+from engine.files import whole_file
 
 # Tokens repeat. Columns are not shared out among threads: with them a small table takes seven times as long, and a large one no less.
 _WRITE = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
@@ -32,17 +34,11 @@ def unpack(data: bytes) -> pa.Table:
 
 
 def write_file(rows: pa.RecordBatchReader, path: str) -> None:
-    """Write all rows to a file, in the file format of Arrow IPC. It is there whole or not at all."""
-    written = f"{path}.{os.getpid()}"   # a worker that was given up may still write beside the one that follows it
-    try:
-        with rows, pa.OSFile(written, "wb") as sink, pa.ipc.new_file(sink, rows.schema, options=_WRITE) as writer:
-            for batch in rows:
-                writer.write_batch(batch)
-        os.replace(written, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(written)
-        raise
+    """Write all rows to a file, in the file format of Arrow IPC. It is there whole or not at all; a crash of the machine may lose it."""
+    staged = Path(f"{path}.{os.getpid()}")   # a worker that was given up may still write beside the one that follows it
+    with rows, whole_file(Path(path), staged, synced=False) as sink, pa.ipc.new_file(sink, rows.schema, options=_WRITE) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
 
 
 def read_file(path: str) -> pa.Table:
