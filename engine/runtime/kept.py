@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.arrays import each_once
 from engine.execution.content import StreamContent
 from engine.runtime.resources import TailEvent
 from engine.runtime.rows import facts_of
@@ -159,13 +160,13 @@ class KeptStreams:
         if not used or not facts.num_rows:
             return np.empty(0, np.int64)
         self.contents[stream].append(facts)
-        return np.unique(facts["t"].to_numpy())
+        return each_once(facts["t"].to_numpy())
 
     def times(self, stream: str, since: int) -> Times:
         """The distinct times (ms, in order) of the facts kept of a stream from log positions > `since`."""
         if stream not in self.contents:
             return np.empty(0, np.int64)
-        return np.unique(self.contents[stream].after(since)["t"].to_numpy())
+        return each_once(self.contents[stream].after(since)["t"].to_numpy())
 
     def evict(self, needs: Mapping[str, Need]) -> None:
         for stream, content in self.contents.items():

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.arrays import each_once
 from engine.execution.compiled import Compiled
 from engine.execution.due import ProgramPosition
 from engine.ir.statement import Statement
@@ -126,7 +127,7 @@ class Pump(Evaluations):
         positions = table["position"].to_numpy()
         count = 1 + expected // self._limits.commit
         if count > 1:
-            count = min(count, len(np.unique(positions)))
+            count = min(count, len(each_once(positions)))
         cuts = np.searchsorted(positions, positions[np.arange(1, count) * len(positions) // count]).tolist() if table.num_rows else []
         for begin, end in pairwise(sorted({0, *cuts, table.num_rows})):
             yield table.slice(begin, end - begin)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.arrays import each_once
 from engine.ir.statement import AllWindow, Program, Statement, TimedProgram, TimeWindow, TupleWindow, Window
 from engine.plan.timed import Look
 from engine.timeline import MAX, MIN, ON_CHANGE_STEP, Range, content, first_close_after, last_close_by, merge
@@ -169,7 +170,7 @@ class Ticker:
             instants = [times + 1]
             if self.timetable.expiry:
                 instants += [times + w.delay_ms + w.range_ms + 1 for w in windows if isinstance(w, TimeWindow)]
-            fresh = np.unique(np.concatenate([self._changes, *instants]))
+            fresh = each_once(np.concatenate([self._changes, *instants]))
             self._changes = fresh[fresh > self.floor]
 
     def due(self, watermark: int, limit: int) -> list[int]:

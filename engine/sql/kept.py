@@ -253,6 +253,7 @@ class KeptWriter:
         for group in order:
             scans, name = self._groups[group], _part(group)
             source = self._source.scans[scans[0]].source
+            seen = ["NOT fresh"] if group < first else []
             if group != first:
                 if (near := self._near(group, looks)) is None:
                     rows = self._rows(source)
@@ -263,6 +264,7 @@ class KeptWriter:
             elif len(scans) == 1 or alone:
                 rows = self._rows(source, new=True)
             else:
+                seen = ["fresh"]
                 news = self._looked_up(scans, "hs", lambda leaf: f"part > $seen{leaf.index}" if isinstance(leaf, WindowSource) else None)
                 # Another table, too, may have facts about these subjects, and says nothing of which batches.
                 since = f"part >= $near{source.index} AND " if isinstance(source, WindowSource) else ""
@@ -278,7 +280,6 @@ class KeptWriter:
             objects = [v for v, number in self._objects.items() if number in scans]
             own = [f for f in filters if (read := variables_of(f)) <= {*variables} and (read & self._objects.keys()) <= set(objects)]
             filters = [condition for condition in filters if condition not in own]
-            seen = ["fresh"] if group == first else ["NOT fresh"] if group < first else []
             listed = [*(v.name for v in variables), *(f"{v.name}{suffix}" for v in objects for suffix in COMPANIONS), "born", *self._times,
                       *dict.fromkeys(f"{look.variable.name}_h" for look in looks.values() if look.bound_by == group)]
             parts[name] = f"SELECT {', '.join(listed)} FROM ({found}) AS a{_where(seen + self._tests(own, variables, objects))}"

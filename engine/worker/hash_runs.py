@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.arrays import each_once
+
 Hashes = np.typing.NDArray[np.uint64]
 NO_HASHES: Hashes = np.empty(0, np.uint64)
 
@@ -35,14 +37,16 @@ class HashRuns:
         """How many hashes are kept."""
         return sum(len(run.hashes) for run in self._runs)
 
-    def add(self, batch: int, hashes: Hashes) -> int:
-        """Take in what a batch brought; the least batch that may have one of its hashes: itself, where none before has."""
-        nearest = next((run.first for run in self._runs if _have_common(run.hashes, hashes)), batch)
+    def nearest(self, batch: int, hashes: Hashes) -> int:
+        """The least batch that may have one of these: this batch, which brings them, where none before has."""
+        return next((run.first for run in self._runs if _have_common(run.hashes, hashes)), batch)
+
+    def add(self, batch: int, hashes: Hashes) -> None:
+        """Take in what a batch brought."""
         while len(self._runs) > 1 and len(self._runs[-2].hashes) < 2 * len(self._runs[-1].hashes):
             later, earlier = self._runs.pop(), self._runs.pop()
-            self._runs.append(_Run(earlier.first, np.unique(np.concatenate((earlier.hashes, later.hashes)))))
+            self._runs.append(_Run(earlier.first, each_once(np.concatenate((earlier.hashes, later.hashes)))))
         self._runs.append(_Run(batch, hashes))      # alone, until the next comes: it is asked what came before
-        return nearest
 
     def have(self, hashes: Hashes, upto: int | None = None) -> bool:
         """Whether one of these may be in the column, of what batches up to a number brought (None: of all)."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from engine.arrays import each_once
 from engine.ipc import pack, unpack
 from engine.sql.kept import HASHED, Delta, KeptText, KeptView, Meeting, rest_macro
 from engine.worker.database import changed_rows, count_rows, kept_beside, parsed, prepared, registered
@@ -29,6 +30,7 @@ _DEAD = 2           # a table, or relation, is written anew when it has so many 
 _FEW = 1_000        # and so many more
 _BATCHES = 1_024    # of so many it is remembered what they brought
 _NEW_FACTS, _NEW_CONSTANTS = "facts_brought", "constants_brought"
+_FEW_FOUND = 5_000    # rows that new facts find: what they join with is found in one statement (docs/decisions.md)
 _MOST_NEW = 3       # a relation is made anew where one in so many facts is new
 _MANY = 10_000      # of so many rows it is worth knowing whether some are the same solution, and which hashes they have
 _ASKED = 10_000     # of so many new facts the hashes are remembered, to ask whether one has a partner
@@ -117,13 +119,14 @@ class Held:
         if later is None or not all(column in self.new.get(number, ()) for number in later):
             return None
         found = [self.new[number][column] for number in later]
-        return found[0] if len(found) == 1 else np.unique(np.concatenate([NO_HASHES, *found]))
+        return found[0] if len(found) == 1 else each_once(np.concatenate([NO_HASHES, *found]))
 
     def take(self, batch: int, rows: int, hashes: Mapping[str, Hashes]) -> None:
         """Note what a batch has brought; `hashes` by column where any are known, sorted, each once."""
-        nearest = {column: runs.add(batch, hashes[column]) for column, runs in self.runs.items()}
+        self.brought[batch] = Batch(rows, self.runs["hs"].nearest(batch, hashes["hs"]) if "hs" in self.runs else 0)
         self.upto, self.rows = batch, self.rows + rows
-        self.brought[batch] = Batch(rows, nearest.get("hs", 0))
+        for column, runs in self.runs.items():
+            runs.add(batch, hashes[column])
         while len(self.brought) > _BATCHES:
             self.new.pop(first := min(self.brought), None)
             del self.brought[first]
@@ -210,7 +213,7 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
 def _hashes(connection: duckdb.DuckDBPyConnection, statement: str | duckdb.Statement, given: Mapping[str, int] | None = None
             ) -> dict[str, Hashes]:
     """The columns of hashes that a statement gives, sorted, each hash once."""
-    return {column: np.unique(np.asarray(found, np.uint64)) for column, found in connection.execute(statement, given).fetchnumpy().items()}
+    return {column: each_once(np.asarray(found, np.uint64)) for column, found in connection.execute(statement, given).fetchnumpy().items()}
 
 
 def _drop(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: str) -> None:
@@ -345,7 +348,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         cut(connection, known.panes, min(int(one.newest.min()) for one in added if len(one.key)))
         # Facts about the same subjects; those of another table may say the same.
         earlier = not text.apart or any(given[f"near{n}"] <= given[f"seen{n}"] for n in range(len(text.tables)))
-        if len(np.unique(keys)) < len(keys) or earlier and _was_there(connection, text, known.steps):
+        if len(each_once(keys)) < len(keys) or earlier and _was_there(connection, text, known.steps):
             _show_once(connection, text, known, False)
     if known.rows > _DEAD * known.settled + _FEW:
         alive = " AND ".join(f"first{n} >= {time}" for n, time in enumerate(step.from_ms))
@@ -398,18 +401,21 @@ def _was_there(connection: duckdb.DuckDBPyConnection, text: KeptText, step: int)
 
 
 def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> _Added:
-    """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has. Its table stays until a
-    later delta replaces it; a large one is dropped at once."""
-    large = list[str]()
+    """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has; where the first has few,
+    all others are one. A table stays until a later delta replaces it; a large one is dropped at once."""
+    large, joined, parts = list[str](), delta.joined, [*delta.parts.items()]
     try:
-        for part, found in delta.parts.items():
+        for number, (part, found) in enumerate(parts):
             rows = changed_rows(connection, *prepared(connection, f"CREATE OR REPLACE TEMP TABLE {part} AS {found}", given))
             if not rows:
                 return _NOTHING
             if rows > _MANY:
                 large.append(part)
+            if number == 0 and rows <= _FEW_FOUND and (others := [f"{name} AS MATERIALIZED ({rest})" for name, rest in parts[1:]]):
+                joined = f"WITH {', '.join(others)} {joined}"
+                break
         new: dict[str, Any] = connection.execute(*prepared(
-            connection, f"INSERT INTO {text.name} BY NAME SELECT *, {text.key} AS key, $step AS step FROM ({delta.joined}) AS d "
+            connection, f"INSERT INTO {text.name} BY NAME SELECT *, {text.key} AS key, $step AS step FROM ({joined}) AS d "
             f"RETURNING key, {text.newest} AS newest", given)).fetchnumpy()
         return _Added(new["key"], new["newest"])
     finally:
