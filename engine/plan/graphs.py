@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 Way = Literal["task", "sql", "graphframes"]
-WAYS: tuple[Way, ...] = ("task", "sql", "graphframes")
 WORDS: dict[Way, str] = {"task": "in one task", "sql": "in rounds of Spark SQL", "graphframes": "by GraphFrames"}
 
 # Up to so many edges one task is quickest (more were not measured); above, its memory may not hold them.
