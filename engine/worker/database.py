@@ -106,8 +106,9 @@ def parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement
     """A statement that comes again, as those of what is kept do: to parse one takes up to a third of its time (docs/decisions.md)."""
     known = kept_beside(connection, __name__)
     if "parsed" not in known:
-        known["parsed"] = lru_cache(MOST_PARSED)(_parsed)
-    statement: duckdb.Statement = known["parsed"](connection, text)
+        known["parsed"] = lru_cache(MOST_PARSED)(duckdb.DuckDBPyConnection.extract_statements)
+    statement: duckdb.Statement
+    [statement] = known["parsed"](connection, text)
     return statement
 
 
@@ -115,11 +116,6 @@ def prepared(connection: duckdb.DuckDBPyConnection, text: str, given: Mapping[st
     """Such a statement, and its parameters among those `given`."""
     statement = parsed(connection, text)
     return statement, {name: given[name] for name in statement.named_parameters}
-
-
-def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
-    [statement] = connection.extract_statements(text)
-    return statement
 
 
 def changed_rows(connection: duckdb.DuckDBPyConnection, statement: str | duckdb.Statement, given: Mapping[str, int] | None = None) -> int:

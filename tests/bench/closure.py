@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from engine.plan.graphs import WAYS, Chosen, Way
+from engine.plan.graphs import WORDS, Chosen, Way
 from engine.spark import graphs
 from engine.spark.graphs import Graphs
 from engine.spark.session import Session, start_session
@@ -35,13 +35,13 @@ def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
     details: dict[str, Any] = {}
     try:
         session.warm_up()
-        for way in WAYS:    # the first of each way loads classes
+        for way in WORDS:    # the first of each way loads classes
             for operation in OPERATIONS.values():
                 _measured(session, way, operation, layered(session.spark, 100))
         for edges in SIZES[:1] if settings.quick else SIZES:
             graph = layered(session.spark, edges)
             for name, operation in OPERATIONS.items():
-                found = {way: [_measured(session, way, operation, graph) for _ in range(REPEATS if edges < 100_000 else 1)] for way in WAYS}
+                found = {way: [_measured(session, way, operation, graph) for _ in range(REPEATS if edges < 100_000 else 1)] for way in WORDS}
                 details[f"{name}, {edges} edges"] = found
                 rows = {run["rows"] for runs in found.values() for run in runs}
                 figures += [plain(f"{name}, {edges:,} edges, {way}", statistics.median(run["seconds"] for run in runs), "s")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
-from engine.plan.graphs import WAYS, Chosen, Way
+from engine.plan.graphs import WORDS, Chosen, Way
 from engine.spark.executor import Executor
 from engine.spark.graphs import Graphs
 from engine.spark.session import Session
@@ -57,7 +57,7 @@ def some(frame: DataFrame) -> DataFrame:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WORDS)
 @pytest.mark.parametrize("seeded", [False, True])
 def test_all_ways_give_one_answer(spark_session: Session, edges: DataFrame, seeded: bool, way: Way) -> None:
     if way == "graphframes":
@@ -69,7 +69,7 @@ def test_all_ways_give_one_answer(spark_session: Session, edges: DataFrame, seed
                                  key=str)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WORDS)
 def test_no_edges(spark_session: Session, edges: DataFrame, way: Way) -> None:
     if way == "graphframes":
         needs_graphframes(spark_session)
@@ -85,7 +85,7 @@ def test_small_graphs_are_done_in_one_task(spark_session: Session, edges: DataFr
     assert rows(found) == sorted(closure(of, of), key=str)
 
 
-@pytest.mark.parametrize("way", [None, *WAYS])
+@pytest.mark.parametrize("way", [None, *WORDS])
 def test_an_executor_tells_how_it_answered(spark_session: Session, way: Way | None) -> None:
     if way == "graphframes":
         needs_graphframes(spark_session)
