@@ -106,7 +106,7 @@ def parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement
     """A statement that comes again, as those of what is kept do: to parse one takes up to a third of its time (docs/decisions.md)."""
     known = kept_beside(connection, __name__)
     if "parsed" not in known:
-        known["parsed"] = lru_cache(MOST_PARSED)(duckdb.DuckDBPyConnection.extract_statements)
+        known["parsed"] = lru_cache(MOST_PARSED)(type(connection).extract_statements)
     statement: duckdb.Statement
     [statement] = known["parsed"](connection, text)
     return statement

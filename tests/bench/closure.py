@@ -41,7 +41,8 @@ def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
         for edges in SIZES[:1] if settings.quick else SIZES:
             graph = layered(session.spark, edges)
             for name, operation in OPERATIONS.items():
-                found = {way: [_measured(session, way, operation, graph) for _ in range(REPEATS if edges < 100_000 else 1)] for way in WORDS}
+                times = range(REPEATS if edges < 100_000 else 1)
+                found = {way: [_measured(session, way, operation, graph) for _ in times] for way in WORDS}
                 details[f"{name}, {edges} edges"] = found
                 rows = {run["rows"] for runs in found.values() for run in runs}
                 figures += [plain(f"{name}, {edges:,} edges, {way}", statistics.median(run["seconds"] for run in runs), "s")
