@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
+from engine.arrays import each_once
 from engine.ipc import read_file, write_file
 from engine.ir.terms import RDF_TYPE
 from engine.plan.derive import Seen
@@ -164,10 +165,10 @@ class Ends:
 
     def rows_at(self, wanted: Iterable[tuple[str, npt.NDArray[np.uint64]]]) -> pa.Table:
         """The rows that have one of the hashes at an end, for some of the ends and hashes `wanted`."""
-        pairs, found = [(end, np.unique(hashes)) for end, hashes in wanted], [self._none]
+        pairs, found = [(end, each_once(hashes)) for end, hashes in wanted], [self._none]
         for part in self._parts:
             places = np.concatenate([np.empty(0, np.int64), *(part.places(end, hashes) for end, hashes in pairs)])
-            found.append(part.rows.take(pa.array(np.unique(places))))
+            found.append(part.rows.take(pa.array(each_once(places))))
         return pa.concat_tables(found)
 
 
@@ -176,7 +177,7 @@ def _part(rows: pa.Table) -> _Part:
     orders = {}
     for end in "so":
         hashes = rows[f"h{end}"].to_numpy()
-        order = np.argsort(hashes, kind="stable")
+        order = np.argsort(hashes)
         orders[end] = hashes[order], order
     return _Part(rows, orders)
 
