@@ -16,6 +16,7 @@ TESTS =
 MALLOC = GLIBC_TUNABLES=$${GLIBC_TUNABLES:-glibc.malloc.tcache_count=2000}
 PYTEST = $(MALLOC) $(BIN)/python -m pytest -q
 BESIDE = -n 2 --dist loadfile --no-loadscope-reorder
+CLUSTER_TESTS = tests/test_cases_on_spark.py tests/test_cases_by_spark_sql.py tests/server/test_on_cluster.py
 PIP = $(BIN)/python -m pip --disable-pip-version-check --no-input
 
 all: install
@@ -31,6 +32,10 @@ test: $(VENV)/.dev $(VENV)/.spark
 
 test-soak: $(VENV)/.dev $(VENV)/.spark
 	@$(PYTEST) $(BESIDE) -m "soak and not long" $(TESTS)
+
+# Beside a cluster on this machine, whose workers see nothing of the driver's but one folder; needs root.
+test-cluster: $(VENV)/.dev $(VENV)/.spark
+	@$(MALLOC) $(BIN)/python -m tests.cluster $(BIN)/python -m pytest -q $(CLUSTER_TESTS)
 
 test-long: $(VENV)/.dev $(VENV)/.spark
 	@THALWEG_HYPOTHESIS=long $(PYTEST) -m "long or not long" $(TESTS)

@@ -55,7 +55,7 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     add("--paused", action="store_true", help="start with all queries paused; let them go on one by one with PATCH")
     add("--workers", type=int, default=1, help="must be 1: one process owns Spark and the log")
     add("--master", type=_read_by(master_of),
-        help="Spark master: local[N], N threads; a cluster not yet (default: local[*], all processors, or THALWEG_MASTER)")
+        help="Spark master: local[N], N threads, or spark://HOST:PORT (default: local[*], all processors, or THALWEG_MASTER)")
     add("--memory", help="memory of Spark's driver, such as 2g")
     add("--executor", choices=("sql", "local"), help="force one executor (tests and benchmarks)")
     add("--strategy", choices=("recompute", "incremental"), help="force one strategy (tests and benchmarks)")

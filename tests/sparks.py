@@ -34,6 +34,7 @@ from engine.spark.executor import Executor as SparkExecutor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
 from grammar.rule_sets import parse_rules
+from tests.cluster import WORKERS
 from tests.encoded import encode
 
 # Hundreds of different plans over a few rows each: compiling each costs far more than running it. Every join and aggregate takes a page
@@ -113,7 +114,7 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
             inside = pc.and_(pc.greater(table["position"], begin), pc.less_equal(table["position"], end))
             found += pump.process(table.filter(inside)).results
             failed |= {q.name: str(q.error) for q in pump.queries.values() if q.state == "failed"}
-            ended += [worker for worker in workers(shared_session().jvm_pid) if _end(worker)] if killed else []
+            ended += [worker for jvm in executors(shared_session()) for worker in workers(jvm) if _end(worker)] if killed else []
         assert results is not None
         results.close()
     assert ended or not killed, "there was no worker to end"
@@ -129,6 +130,24 @@ def _end(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def executors(session: Session) -> list[int]:
+    """The JVMs that run tasks: the session's own, or on a cluster the children of its workers."""
+    return [session.jvm_pid] if session.settings.local else [executor for each in executors_of_cluster() for executor in each]
+
+
+def executors_of_cluster() -> list[list[int]]:
+    """The executors' JVMs, by worker (tests/cluster.py)."""
+    return [[child for child in children(int(worker)) if _is_java(child)] for worker in os.environ[WORKERS].split(",")]
+
+
+def _is_java(process: int) -> bool:
+    """Whether it is a process of Java; one that has ended has no command."""
+    try:
+        return b"java" in Path(f"/proc/{process}/cmdline").read_bytes().partition(b"\0")[0]
+    except OSError:
+        return False
 
 
 def workers(jvm: int) -> list[int]:

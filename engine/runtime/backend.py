@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.compiler import Catalog, Compiled, compile_statement
@@ -10,6 +11,7 @@ from engine.execution.due import Answer, Due
 from engine.ir.statement import Statement
 from engine.runtime.rows import ROWS
 from engine.runtime.settings import Settings
+from engine.spark.settings import from_environment
 from engine.supervision import filling
 
 if TYPE_CHECKING:
@@ -38,7 +40,8 @@ class Backend:
         from engine.spark.executor import Executor
         from engine.spark.session import start_session
         if self._session is None:
-            self._session = start_session(self._settings.spark, say)
+            settings = self._settings.spark or from_environment()
+            self._session = start_session(replace(settings, shared=settings.shared or self._settings.data / "spark"), say)
         self._session.on_death(lambda: on_death(RuntimeError("Spark's JVM has died")))
         self._one_shots = OneShots(self._session)
         self._executor = Executor(self._session, force_executor=self._settings.force_executor,

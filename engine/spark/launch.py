@@ -123,18 +123,21 @@ def _tail(path: Path, lines: int = 15) -> str:
 
 
 class Scratch:
-    """The work folder of a session: `given` by the user and kept, or a temporary one that `remove` removes, or a later session if the
-    process was killed. A temporary one is this process's as long as its lock is held; the system drops the lock with the process."""
+    """The work folder of a session: `given` by the user and kept, or a temporary one in `parent` (None: where the system has these) that
+    `remove` removes, or a later session if the process was killed. A temporary one is this process's as long as its lock is held; the
+    system drops the lock with the process."""
 
-    def __init__(self, given: Path | None) -> None:
+    def __init__(self, given: Path | None, parent: Path | None = None) -> None:
         self._lock: TextIO | None = None
         if given is not None:
             given.mkdir(parents=True, exist_ok=True)
             self.path = given.resolve()
             return
-        remove_abandoned()
+        parent = (parent or Path(tempfile.gettempdir())).resolve()
+        parent.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(parent)
         # It gets its name only once it is locked: a folder of that name without a lock is nobody's.
-        made = Path(tempfile.mkdtemp(prefix="thalweg-new-"))
+        made = Path(tempfile.mkdtemp(prefix="thalweg-new-", dir=parent))
         self._lock = (made / _LOCK).open("w", encoding="utf-8")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.path = made.rename(made.with_name(made.name.replace("thalweg-new-", PREFIX)))
@@ -146,9 +149,9 @@ class Scratch:
             self._lock.close()
 
 
-def remove_abandoned() -> None:
-    """Remove the folders whose processes have ended without doing so (kill -9, a crash)."""
-    for folder in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
+def remove_abandoned(parent: Path) -> None:
+    """Remove the folders in `parent` whose processes have ended without doing so (kill -9, a crash)."""
+    for folder in parent.glob(PREFIX + "*"):
         try:
             with (folder / _LOCK).open("r+", encoding="utf-8") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 from engine.spark.java import (Java, JavaNotFound, archive_path, cached_jar, download_shown, ensure_java, fetch_jar, finish, make_options,
                                use_archive, use_jar)
 from engine.spark.launch import Scratch, SparkStartError, end_jvm, launch, reset_pyspark, zip_engine
+from engine.spark.cluster import joined
 from engine.spark.settings import SparkSettings, configuration, from_environment
 from engine.spark.warm import exercise, warm_up
 from engine.spark.workers import ResidentTask
@@ -39,10 +40,10 @@ _starting = threading.Lock()
 
 class Session:
     """A running Spark, made by `start_session` only. `spark` is PySpark's session; `graphframes` tells whether the JVM half of GraphFrames
-    is loaded, `graphframes_reason` why not."""
+    is loaded, `graphframes_reason` why not. The worker where tables stay has so many `threads`."""
 
     def __init__(self, spark: SparkSession, gateway: Any, java: Java, settings: SparkSettings, scratch: Scratch,
-                 graphframes_reason: str) -> None:
+                 graphframes_reason: str, threads: int) -> None:
         self.spark = spark
         self.java = java
         self.settings = settings
@@ -50,7 +51,7 @@ class Session:
         self._scratch = scratch
         self.graphframes = not graphframes_reason
         self.graphframes_reason = graphframes_reason
-        self.resident = ResidentTask(spark, settings.partitions)
+        self.resident = ResidentTask(spark, threads)
         self._context = spark.sparkContext
         self._gateway = gateway
         self._process: subprocess.Popen[bytes] = gateway.proc
@@ -142,15 +143,24 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None,
     with _starting:
         if SparkContext._active_spark_context is not None:
             raise SparkStartError("a Spark session is running in this process already: stop it first")
-        scratch = Scratch(settings.work)
+        scratch = Scratch(settings.work, None if settings.local else settings.shared)
         say(f"starting Spark {pyspark.__version__} on Java {java.version} ({java.home})")
         try:
             spark, gateway, reason = _start(settings, configuration(settings, scratch.path), java, scratch.path, say, make_archive)
         except BaseException:  # an interrupt too leaves nothing behind
             scratch.remove()
             raise
+        threads = settings.partitions
         if not settings.local:
             spark.sparkContext.addPyFile(str(zip_engine(scratch.path / "engine.zip")))  # for every executor
+            try:
+                settings, threads = joined(spark, settings, scratch.path, say)
+            except BaseException:
+                spark.stop()
+                end_jvm(gateway, 3)
+                reset_pyspark(spark.sparkContext)
+                scratch.remove()
+                raise
     # PySpark logs each refused query as a line of JSON with its stack; whoever sent the query gets the error.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -158,7 +168,7 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None,
     if reason:
         logging.getLogger(__name__).warning("GraphFrames not loaded (%s): their plain Spark twins run instead", reason)
         say(f"GraphFrames not loaded ({reason}): their plain Spark twins run instead")
-    return Session(spark, gateway, java, settings, scratch, reason)
+    return Session(spark, gateway, java, settings, scratch, reason, threads)
 
 
 def prepare(settings: SparkSettings, say: Say) -> None:

@@ -20,7 +20,8 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """`cache` keeps what is fetched once, `work` (None: a temporary folder) Spark's scratch files and spark.log.
+    """`cache` keeps what is fetched once, `work` (None: a temporary folder) Spark's scratch files and spark.log. On a cluster the temporary
+    folder is made in `shared`, which all executors see; `slots` are the cores that the cluster was found to have.
 
     `worker_memory` is what DuckDB may take in each of Spark's workers, beyond which the plan fails that needs it (database.py).
 
@@ -34,6 +35,8 @@ class SparkSettings:
     worker_memory: str = DEFAULT_MEMORY
     cache: Path = Path("~/.cache/thalweg")
     work: Path | None = None
+    shared: Path | None = None
+    slots: int | None = None
     graphframes: str = GRAPHFRAMES
     java_options: str = ""
     worker_python: str = sys.executable
@@ -47,8 +50,9 @@ class SparkSettings:
 
     @property
     def partitions(self) -> int:
-        """How many tasks run side by side: the threads of a local master (``local[*]``: all processors)."""
-        return _threads(self.master) or _OF_CLUSTER
+        """How many tasks run side by side: the threads of a local master (``local[*]``: all processors), or the cores of a cluster but for
+        the one of the task that does not end (workers.py)."""
+        return _threads(self.master) or max(1, (self.slots or 0) - 1)
 
     @property
     def ivy(self) -> Path:
@@ -57,7 +61,6 @@ class SparkSettings:
 
 
 _LOCAL = re.compile(r"local(?:\[([0-9]+|\*)(,[0-9]+)?\])?")
-_OF_CLUSTER = 2     # until a cluster tells how many slots it has
 _MASTER = re.compile(r"local(\[([1-9][0-9]*|\*)(,[0-9]+)?\])?|spark://[^\s,/]+:[0-9]+(,[^\s,/]+:[0-9]+)*|k8s://\S+|yarn")
 
 
@@ -69,7 +72,7 @@ def master_of(text: str) -> str:
 
 
 VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "worker_memory": MEMORY_VARIABLE,
-             "cache": "THALWEG_CACHE",
+             "cache": "THALWEG_CACHE", "shared": "THALWEG_SHARED",
              "graphframes": "THALWEG_GRAPHFRAMES", "java_options": "THALWEG_JAVA_OPTIONS", "worker_python": "THALWEG_WORKER_PYTHON"}
 
 
@@ -78,8 +81,7 @@ def from_environment(environment: Mapping[str, str] | None = None, **given: obje
     known = os.environ if environment is None else environment
     values: dict[str, object] = {name: known[variable] for name, variable in VARIABLES.items() if variable in known}
     values |= {name: value for name, value in given.items() if value is not None}
-    if "cache" in values:
-        values["cache"] = Path(str(values["cache"]))
+    values |= {name: Path(str(values[name])) for name in ("cache", "shared") if name in values}
     return SparkSettings(**values)  # type: ignore[arg-type]
 
 
@@ -96,14 +98,18 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.checkpoint.dir": str(work / "checkpoints"),
         "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
-        "spark.sql.shuffle.partitions": str(settings.partitions),
-        "spark.default.parallelism": str(settings.partitions),
         f"spark.executorEnv.{MEMORY_VARIABLE}": settings.worker_memory,
         "spark.executorEnv.GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", _MALLOC),
     }
     if settings.local:
+        entries |= parallelism(settings) | {"spark.default.parallelism": str(settings.partitions)}
         entries |= _LOOPBACK | {"spark.python.daemon.module": "engine.spark.daemon", "spark.executorEnv.PYTHONPATH": str(PROJECT)}
     return entries | _SEMANTICS | _SPEED | _STREAMING | _QUIET | dict(settings.extra)
+
+
+def parallelism(settings: SparkSettings) -> dict[str, str]:
+    """The settings of a session that say how many tasks a job has."""
+    return {"spark.sql.shuffle.partitions": str(settings.partitions)}
 
 
 def _threads(master: str) -> int | None:

@@ -119,7 +119,7 @@ def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path: Path, m
                             timeout=60, check=False, env=os.environ | {"TMPDIR": str(tmp_path)})
     abandoned = Path(killed.stdout.strip())
     assert abandoned.is_dir() and abandoned.parent == tmp_path
-    remove_abandoned()
+    remove_abandoned(tmp_path)
     assert not abandoned.exists() and held.path.is_dir() and foreign.is_dir()
     held.remove()
     assert not held.path.exists()

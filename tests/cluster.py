@@ -1,0 +1,125 @@
+"""Spark's standalone master and two workers on this machine, which see nothing of what the driver writes but one folder.
+
+``python -m tests.cluster COMMAND...`` runs a command beside such a cluster, whose address and folder are in its environment. Each worker
+has a loopback address of its own (two on one address read each other's shuffle files) and a mount namespace of its own, in which the
+project, the temporary folders and the home folder are empty: what only the driver has is missing there, as on another machine. That
+needs root.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from engine.spark.java import ensure_java
+from engine.spark.settings import PROJECT
+
+WORKERS = "THALWEG_TEST_WORKERS"    # the processes of the workers, for tests that end what these have started
+_UNDER = Path("/var/tmp")
+_START_S = 60.0
+_MOUNTS = """set -e
+mount --make-rprivate /
+mount --bind "$PREFIX" "$PYTHON_THERE"
+for hidden in $HIDDEN; do mount -t tmpfs tmpfs "$hidden"; done
+mkdir -p /tmp/home /tmp/work
+export HOME=/tmp/home
+cd /tmp
+exec "$SPARK_HOME/bin/spark-class" org.apache.spark.deploy.worker.Worker --host "$SPARK_LOCAL_IP" --cores 1 --memory 2g -d /tmp/work \
+    --webui-port 0 "$MASTER"
+"""
+
+
+def refusal() -> str | None:
+    """Why there can be no such cluster here."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        return "only root may give a process mounts of its own"
+    found = subprocess.run(["unshare", "-m", "mount", "--make-rprivate", "/"], capture_output=True, text=True)
+    return f"no mounts of its own for a process: {found.stderr.strip()}" if found.returncode else None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """`shared` is the folder that all see; `workers` are the processes of Spark's workers, whose children are the executors."""
+
+    master: str
+    shared: Path
+    python: Path
+    workers: tuple[int, ...]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {"THALWEG_MASTER": self.master, "THALWEG_WORKER_PYTHON": str(self.python), "THALWEG_SHARED": str(self.shared),
+                "TMPDIR": str(self.shared), "SPARK_LOCAL_IP": "127.0.0.1", WORKERS: ",".join(map(str, self.workers))}
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """One that ends with the block."""
+    home = Path(tempfile.mkdtemp(prefix="thalweg-cluster-", dir=_UNDER))
+    shared, there, logs = (home / name for name in ("shared", "python", "logs"))
+    for folder in (shared, there, logs):
+        folder.mkdir()
+    java = ensure_java(lambda message: None)
+    spark = Path(pyspark.__file__).parent
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    address, started = f"spark://127.0.0.1:{port}", list[subprocess.Popen[bytes]]()
+    hidden = dict.fromkeys(["/tmp", "/dev/shm", str(Path.home()), str(PROJECT), tempfile.gettempdir()])
+    try:
+        common = {**os.environ, "JAVA_HOME": str(java.home), "SPARK_HOME": str(spark), "SPARK_LOCAL_IP": "127.0.0.1"}
+        started.append(_started([str(spark / "bin" / "spark-class"), "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
+                                 "--port", str(port), "--webui-port", "0"], common, logs / "master.log"))
+        _await(logs / "master.log", "I have been elected leader")
+        for number in (11, 12):
+            own = {"SPARK_LOCAL_IP": f"127.0.0.{number}", "SPARK_HOME": str(there / spark.relative_to(sys.prefix)), "MASTER": address,
+                   "PREFIX": sys.prefix, "PYTHON_THERE": str(there), "HIDDEN": " ".join(hidden)}
+            log = logs / f"worker-{number}.log"
+            started.append(_started(["unshare", "-m", "bash", "-c", _MOUNTS], common | own, log))
+        for log in sorted(logs.glob("worker-*.log")):
+            _await(log, "Successfully registered with master")
+        python = there / "bin" / Path(sys.executable).name
+        yield Cluster(address, shared, python, tuple(process.pid for process in started[1:]))
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            process.wait(20)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _started(command: list[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as out:
+        return subprocess.Popen(command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                start_new_session=True)
+
+
+def _await(log: Path, said: str) -> None:
+    until = time.monotonic() + _START_S
+    while said not in log.read_text(errors="replace"):
+        if time.monotonic() > until:
+            raise RuntimeError(f"{log.stem} did not say {said!r} within {_START_S:g} s: {log.read_text(errors='replace')[-2000:]}")
+        time.sleep(0.1)
+
+
+def main(command: list[str]) -> int:
+    reason = refusal()
+    if reason is not None:
+        print(f"no cluster: {reason}")
+        return 1 if os.environ.get("CI") else 0
+    with cluster() as beside:
+        return subprocess.run(command, env={**os.environ, **beside.environment}).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
