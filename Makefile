@@ -2,6 +2,7 @@
 #   make run        install what is needed, fetch the Spark packages once, serve http://127.0.0.1:8175 with the demo
 #   make test       the suite                make test-soak   random programs, queries and streams; kills; load
 #   make test-long  all of both, with the tests that take minutes
+#   make test-cluster  cases and kills on a Spark cluster that is started for it; needs root
 #   make lint       flake8 and mypy          make bench       the benchmark table
 #   make clean      remove the environment and caches (the data folder .thalweg/ stays)
 # Settings: PYTHON=python3.12 (else the first fitting one is used), ARGS='--port 9000' for run, TESTS='-k windows' for test.
@@ -16,7 +17,7 @@ TESTS =
 MALLOC = GLIBC_TUNABLES=$${GLIBC_TUNABLES:-glibc.malloc.tcache_count=2000}
 PYTEST = $(MALLOC) $(BIN)/python -m pytest -q
 BESIDE = -n 2 --dist loadfile --no-loadscope-reorder
-CLUSTER_TESTS = tests/test_cases_on_spark.py tests/test_cases_by_spark_sql.py tests/server/test_on_cluster.py
+CLUSTER = $(MALLOC) $(BIN)/python -m tests.cluster $(BIN)/python -m pytest -q
 PIP = $(BIN)/python -m pip --disable-pip-version-check --no-input
 
 all: install
@@ -35,7 +36,8 @@ test-soak: $(VENV)/.dev $(VENV)/.spark
 
 # Beside a cluster on this machine, whose workers see nothing of the driver's but one folder; needs root.
 test-cluster: $(VENV)/.dev $(VENV)/.spark
-	@$(MALLOC) $(BIN)/python -m tests.cluster $(BIN)/python -m pytest -q $(CLUSTER_TESTS)
+	@$(CLUSTER) tests/server/test_on_cluster.py
+	@$(CLUSTER) tests/test_cases_on_spark.py tests/test_cases_by_spark_sql.py
 
 test-long: $(VENV)/.dev $(VENV)/.spark
 	@THALWEG_HYPOTHESIS=long $(PYTEST) -m "long or not long" $(TESTS)

@@ -1,4 +1,4 @@
-"""Arrays of numbers."""
+"""Numbers in order: what NumPy does slowly."""
 
 from typing import TypeVar
 

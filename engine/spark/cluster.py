@@ -1,45 +1,49 @@
 """What is found out about a cluster before it is used: how many cores it has, and whether its executors see what the driver writes."""
 
 import secrets
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from engine.spark.launch import SparkStartError
 from engine.spark.settings import SparkSettings, parallelism
 
-START_S = 120.0     # until executors have come
-_STEADY_S = 2.0     # as many of them for so long: no more are awaited
+START_S = 120.0     # until there are enough executors
+LEAST_CORES = 2     # one is taken by the task whose worker has the tables that stay
+_STEADY_S = 2.0     # no executor has come for so long: no more are awaited
 _LOOK_S = 0.2
 _SPREAD_S = 0.5     # how long a task of the look keeps its core, so that each core has one
 
 
-def joined(spark: SparkSession, settings: SparkSettings, work: Path, say: Callable[[str], None]) -> tuple[SparkSettings, int]:
-    """The settings with the slots that are there, and the cores of an executor. Raises SparkStartError where there are too few, or where an
-    executor does not see `work`."""
-    executors, cores = _awaited(spark, say)
-    if cores < 2:
-        raise SparkStartError(f"the cluster {settings.master} gave {cores} cores within {START_S:g} s; two are needed: one is taken by the "
-                              "task whose worker has the tables that stay")
-    say(f"{executors} executor(s) with {cores} cores")
-    _check_seen(spark, work, cores)
+def await_executors(spark: SparkSession, settings: SparkSettings, work: Path, say: Callable[[str], None]) -> tuple[SparkSettings, int]:
+    """The settings with the slots that are there, and the mean number of cores of an executor. Raises SparkStartError where there are too
+    few cores, or where an executor does not share `work`."""
+    say("waiting for the executors of the cluster")
+    executors, cores = _counted(spark.sparkContext._jsc.sc().statusStore())
+    if cores < LEAST_CORES:
+        raise SparkStartError(f"the cluster {settings.master} gave {cores} cores within {START_S:g} s; {LEAST_CORES} are needed")
+    say(f"{executors} executors with {cores} cores in all")
+    _check_shared(spark, settings, work, cores)
     settings = replace(settings, slots=cores)
-    for name, value in parallelism(settings).items():
-        spark.conf.set(name, value)
+    for name, value in {**parallelism(settings.partitions), **settings.extra}.items():
+        if name in parallelism(1):
+            spark.conf.set(name, value)
     return settings, max(1, cores // executors)
 
 
-def _awaited(spark: SparkSession, say: Callable[[str], None]) -> tuple[int, int]:
-    """How many executors there are, and their cores, once no more come."""
-    store = spark.sparkContext._jsc.sc().statusStore()
-    say("waiting for the executors of the cluster")
+def _counted(store: Any) -> tuple[int, int]:
+    """How many executors there are, and their cores, once there are enough and no more come."""
     began = since = time.monotonic()
     found = (0, 0)
-    while time.monotonic() - began < START_S and (not found[0] or time.monotonic() - since < _STEADY_S):
+    while time.monotonic() - began < START_S and (found[1] < LEAST_CORES or time.monotonic() - since < _STEADY_S):
         time.sleep(_LOOK_S)
         there = store.executorList(True)
         known = [each for each in map(there.apply, range(there.size())) if each.id() != "driver"]
@@ -49,29 +53,31 @@ def _awaited(spark: SparkSession, say: Callable[[str], None]) -> tuple[int, int]
     return found
 
 
-def _check_seen(spark: SparkSession, work: Path, cores: int) -> None:
-    """Whether all executors read what is written here."""
+def _check_shared(spark: SparkSession, settings: SparkSettings, work: Path, cores: int) -> None:
+    """Raises SparkStartError where an executor cannot read what is written in `work`, or write there itself."""
     seen = work / "seen-by-executors"
     seen.write_text(token := secrets.token_hex(8), encoding="utf-8")
     try:
         look = partial(_look, str(seen), token)
         blind = spark.sparkContext.parallelize(range(cores), cores).mapPartitions(look).collect()
+    except (PySparkException, Py4JError) as failure:
+        raise SparkStartError(f"executors cannot run Python ({settings.worker_python}, THALWEG_WORKER_PYTHON): {failure}") from failure
     finally:
-        seen.unlink()
+        for left in work.glob(f"{seen.name}*"):
+            left.unlink(missing_ok=True)
     if blind:
-        raise SparkStartError(f"executors on {', '.join(sorted(set(blind)))} do not see {work}: on a cluster the data folder, or the one "
-                              "that THALWEG_SHARED names, must be on a file system that all share, at the same path")
+        raise SparkStartError(f"executors on {', '.join(sorted(set(blind)))} do not see {work}, or may not write there: on a cluster the "
+                              "data folder, or that of THALWEG_CLUSTER_FOLDER, must be on a file system that all share, at the same path")
 
 
-def _look(path: str, token: str, _: Iterable[int]) -> Iterator[str]:
-    """Runs in a worker: its host, if it does not see the file."""
-    import socket
-    import time
+def _look(path: str, token: str, part: Iterable[int]) -> Iterator[str]:
+    """Runs in a worker: its host, if it does not see the file, or cannot write beside it."""
     time.sleep(_SPREAD_S)
     try:
         with open(path, encoding="utf-8") as file:
             if file.read() == token:
-                return
+                with open(f"{path}-{'-'.join(map(str, part))}", "w", encoding="utf-8"):
+                    return
     except OSError:
         pass
     yield socket.gethostname()

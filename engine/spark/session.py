@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from engine.spark.cluster import await_executors
 from engine.spark.java import (Java, JavaNotFound, archive_path, cached_jar, download_shown, ensure_java, fetch_jar, finish, make_options,
                                use_archive, use_jar)
 from engine.spark.launch import Scratch, SparkStartError, end_jvm, launch, reset_pyspark, zip_engine
-from engine.spark.cluster import joined
-from engine.spark.settings import SparkSettings, configuration, from_environment
+from engine.spark.settings import SparkSettings, configuration, from_environment, parallelism
 from engine.spark.warm import exercise, warm_up
 from engine.spark.workers import ResidentTask
 
@@ -40,7 +41,7 @@ _starting = threading.Lock()
 
 class Session:
     """A running Spark, made by `start_session` only. `spark` is PySpark's session; `graphframes` tells whether the JVM half of GraphFrames
-    is loaded, `graphframes_reason` why not. The worker where tables stay has so many `threads`."""
+    is loaded, `graphframes_reason` why not. `threads` are those of the worker where tables stay."""
 
     def __init__(self, spark: SparkSession, gateway: Any, java: Java, settings: SparkSettings, scratch: Scratch,
                  graphframes_reason: str, threads: int) -> None:
@@ -76,8 +77,8 @@ class Session:
         other.spark = self.spark.newSession()
         other.work = self.work / "beside"
         other.work.mkdir(exist_ok=True)
-        for name in ("spark.sql.shuffle.partitions", "spark.sql.leafNodeDefaultParallelism", "spark.sql.files.maxPartitionNum"):
-            other.spark.conf.set(name, str(max(1, self.settings.partitions - 1)))
+        for name, value in parallelism(max(1, self.settings.partitions - 1)).items():
+            other.spark.conf.set(name, value)
         return other
 
     def on_death(self, callback: Callable[[], None]) -> None:
@@ -115,12 +116,8 @@ class Session:
             return
         self.resident.close()
         try:
-            if self._process.poll() is None:
-                _within(within_s + 5, self.spark.stop)
-            end_jvm(self._gateway, within_s)
+            _end(self.spark, self._context, self._gateway, self._scratch, within_s)
         finally:
-            reset_pyspark(self._context)
-            self._scratch.remove()
             self._stopped.set()
 
     def _watch(self) -> None:
@@ -150,16 +147,13 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None,
         except BaseException:  # an interrupt too leaves nothing behind
             scratch.remove()
             raise
-        threads = settings.partitions
+        threads, context = settings.partitions, spark.sparkContext
         if not settings.local:
-            spark.sparkContext.addPyFile(str(zip_engine(scratch.path / "engine.zip")))  # for every executor
             try:
-                settings, threads = joined(spark, settings, scratch.path, say)
+                context.addPyFile(str(zip_engine(scratch.path / "engine.zip")))  # for every executor
+                settings, threads = await_executors(spark, settings, scratch.path, say)
             except BaseException:
-                spark.stop()
-                end_jvm(gateway, 3)
-                reset_pyspark(spark.sparkContext)
-                scratch.remove()
+                _end(spark, context, gateway, scratch, 3)
                 raise
     # PySpark logs each refused query as a line of JSON with its stack; whoever sent the query gets the error.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -171,8 +165,20 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None,
     return Session(spark, gateway, java, settings, scratch, reason, threads)
 
 
+def _end(spark: SparkSession, context: SparkContext, gateway: Any, scratch: Scratch, within_s: float) -> None:
+    """Stop Spark and its JVM, whatever state they are in, and reset PySpark's globals."""
+    try:
+        if gateway.proc.poll() is None:
+            _within(within_s + 5, spark.stop)
+        end_jvm(gateway, within_s)
+    finally:
+        reset_pyspark(context)
+        scratch.remove()
+
+
 def prepare(settings: SparkSettings, say: Say) -> None:
-    """Fetch what is fetched once, make the archive of classes, and so try that Spark works; quick where all is there."""
+    """Fetch what is fetched once, make the archive of the driver's classes, and so try that Spark works here; quick where all is there."""
+    settings = settings if settings.local else replace(settings, master=SparkSettings().master, worker_python=sys.executable)
     java = ensure_java(say)
     if settings.graphframes and not cached_jar(settings):
         start_session(settings, say).stop()

@@ -21,7 +21,8 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """`cache` keeps what is fetched once, `work` (None: a temporary folder) Spark's scratch files and spark.log. On a cluster the temporary
-    folder is made in `shared`, which all executors see; `slots` are the cores that the cluster was found to have.
+    folder is made in `shared`, which all executors see; `slots` are the cores that the cluster was found to have (None: it has not been
+    asked).
 
     `worker_memory` is what DuckDB may take in each of Spark's workers, beyond which the plan fails that needs it (database.py).
 
@@ -72,7 +73,7 @@ def master_of(text: str) -> str:
 
 
 VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "worker_memory": MEMORY_VARIABLE,
-             "cache": "THALWEG_CACHE", "shared": "THALWEG_SHARED",
+             "cache": "THALWEG_CACHE", "shared": "THALWEG_CLUSTER_FOLDER",
              "graphframes": "THALWEG_GRAPHFRAMES", "java_options": "THALWEG_JAVA_OPTIONS", "worker_python": "THALWEG_WORKER_PYTHON"}
 
 
@@ -81,7 +82,9 @@ def from_environment(environment: Mapping[str, str] | None = None, **given: obje
     known = os.environ if environment is None else environment
     values: dict[str, object] = {name: known[variable] for name, variable in VARIABLES.items() if variable in known}
     values |= {name: value for name, value in given.items() if value is not None}
-    values |= {name: Path(str(values[name])) for name in ("cache", "shared") if name in values}
+    if not values.get("shared"):
+        values.pop("shared", None)
+    values |= {name: Path(str(values[name])).expanduser() for name in ("cache", "shared") if values.get(name)}
     return SparkSettings(**values)  # type: ignore[arg-type]
 
 
@@ -102,14 +105,15 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
         "spark.executorEnv.GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", _MALLOC),
     }
     if settings.local:
-        entries |= parallelism(settings) | {"spark.default.parallelism": str(settings.partitions)}
+        entries |= {"spark.sql.shuffle.partitions": str(settings.partitions), "spark.default.parallelism": str(settings.partitions)}
         entries |= _LOOPBACK | {"spark.python.daemon.module": "engine.spark.daemon", "spark.executorEnv.PYTHONPATH": str(PROJECT)}
     return entries | _SEMANTICS | _SPEED | _STREAMING | _QUIET | dict(settings.extra)
 
 
-def parallelism(settings: SparkSettings) -> dict[str, str]:
-    """The settings of a session that say how many tasks a job has."""
-    return {"spark.sql.shuffle.partitions": str(settings.partitions)}
+def parallelism(tasks: int) -> dict[str, str]:
+    """The settings of a running session by which its jobs have at most so many tasks."""
+    names = ("spark.sql.shuffle.partitions", "spark.sql.leafNodeDefaultParallelism", "spark.sql.files.maxPartitionNum")
+    return dict.fromkeys(names, str(tasks))
 
 
 def _threads(master: str) -> int | None:

@@ -401,8 +401,8 @@ def _was_there(connection: duckdb.DuckDBPyConnection, text: KeptText, step: int)
 
 
 def _add(connection: duckdb.DuckDBPyConnection, text: KeptText, delta: Delta, given: Mapping[str, int]) -> _Added:
-    """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has; where the first has few,
-    all others are one. A table stays until a later delta replaces it; a large one is dropped at once."""
+    """Add what some new facts find. Each part is a statement of its own, so that DuckDB knows how few rows it has; if the first has at most
+    _FEW_FOUND, the others and the join are one statement. A table stays until a later delta replaces it; a large one is dropped at once."""
     large, joined, parts = list[str](), delta.joined, [*delta.parts.items()]
     try:
         for number, (part, found) in enumerate(parts):

@@ -1,4 +1,4 @@
-"""A server on a cluster whose workers see nothing of the driver's but the data folder (tests/cluster.py; `make test-cluster`)."""
+"""A server on a cluster whose workers share one folder with it (tests/cluster.py; `make test-cluster`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import WORKERS
-from tests.live import ServerProcess
+from tests.live import START_SECONDS, ServerProcess
 from tests.server.pusher import Pusher
 from tests.server.test_kill import EVENTS, MEDIA, Logged, Taken, finish, logged, pushes, register, send
 from tests.sparks import executors_of_cluster as executors
@@ -36,6 +36,7 @@ def run(folder: Path, pushes: list[bytes], environment: Mapping[str, str], ended
             if number in ended:
                 there = executors()
                 chosen = set(chain(*there)) if number == ended[0] else set(there[ended.index(number) % 2])
+                assert chosen, there
                 for process in chosen:
                     os.kill(process, signal.SIGKILL)
                 wait_until(lambda: all(executors()) and not chosen.intersection(chain(*executors())), 60,
@@ -55,7 +56,11 @@ def test_executors_that_end_change_nothing(pushes: list[bytes], tmp_path: Path) 
 
 def test_a_folder_that_executors_do_not_see_is_told() -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as hidden:
-        server = ServerProcess(Path(hidden) / "data", environment={"THALWEG_SHARED": hidden})
+        server = ServerProcess(Path(hidden) / "data", environment={"THALWEG_CLUSTER_FOLDER": hidden})
         server.start()
-        wait_until(lambda: not server.running, 60)
+        try:
+            wait_until(lambda: not server.running, START_SECONDS)
+        finally:
+            if server.running:
+                server.stop()
         assert f"do not see {hidden}/" in server.log.read_text()

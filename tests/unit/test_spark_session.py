@@ -32,6 +32,53 @@ def test_settings_come_from_the_environment_and_arguments_win() -> None:
     assert from_environment(environment, master="local[4]").master == "local[4]"
 
 
+def test_the_folder_of_a_cluster_is_a_path_or_not_given() -> None:
+    assert from_environment({"THALWEG_CLUSTER_FOLDER": "/nfs/x"}).shared == Path("/nfs/x")
+    assert from_environment({"THALWEG_CLUSTER_FOLDER": ""}).shared is None
+    assert from_environment({}, shared="~/x").shared == Path("~/x").expanduser()
+
+
+@pytest.mark.parametrize(("master", "slots", "tasks"), [("local[3]", None, 3), ("spark://h:7077", 8, 7), ("spark://h:7077", None, 1)])
+def test_tasks_side_by_side(master: str, slots: int | None, tasks: int) -> None:
+    """On a cluster one core is the resident task's."""
+    assert SparkSettings(master=master, slots=slots).partitions == tasks
+
+
+def test_a_temporary_folder_is_made_where_a_cluster_sees_it(tmp_path: Path) -> None:
+    scratch = Scratch(None, tmp_path / "shared")
+    assert scratch.path.parent == tmp_path / "shared"
+    scratch.remove()
+    assert not [*(tmp_path / "shared").iterdir()]
+
+
+def test_executors_are_awaited_until_there_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one may come long after the first; from then on no more are awaited than come soon."""
+    from engine.spark import cluster
+
+    monkeypatch.setattr(cluster, "_STEADY_S", 0.05)
+    monkeypatch.setattr(cluster, "_LOOK_S", 0.02)
+    looks = 0
+
+    class Executor:
+        def __init__(self, name: str) -> None:
+            self.id, self.totalCores = lambda: name, lambda: 0 if name == "driver" else 1
+
+    class Store:
+        def executorList(self, active: bool) -> Store:
+            nonlocal looks
+            looks += 1
+            self.there = [Executor("driver"), *(Executor(str(n)) for n in range(1 + (looks > 10)))]
+            return self
+
+        def size(self) -> int:
+            return len(self.there)
+
+        def apply(self, place: int) -> Executor:
+            return self.there[place]
+
+    assert cluster._counted(Store()) == (2, 2) and looks > 10
+
+
 @pytest.mark.parametrize(("master", "local"), [
     ("local", True), ("local[2]", True), ("local[*]", True), ("local-cluster[2,1,1024]", False), ("spark://h:7077", False)])
 def test_only_a_local_master_is_bound_to_loopback(master: str, local: bool, tmp_path: Path) -> None:
