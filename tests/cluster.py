@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -120,6 +121,7 @@ def main(command: list[str]) -> int:
     if reason is not None:
         print(f"no cluster, nothing is run: {reason}", file=sys.stderr)
         return 1
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))    # the cluster ends with it
     with cluster() as beside:
         return subprocess.run(command, env={**os.environ, **beside.environment}).returncode
 
