@@ -82,9 +82,9 @@ def from_environment(environment: Mapping[str, str] | None = None, **given: obje
     known = os.environ if environment is None else environment
     values: dict[str, object] = {name: known[variable] for name, variable in VARIABLES.items() if variable in known}
     values |= {name: value for name, value in given.items() if value is not None}
-    if not values.get("shared"):
-        values.pop("shared", None)
-    values |= {name: Path(str(values[name])).expanduser() for name in ("cache", "shared") if values.get(name)}
+    for name in ("cache", "shared"):    # an empty one is none
+        if (path := values.pop(name, None)):
+            values[name] = Path(str(path)).expanduser()
     return SparkSettings(**values)  # type: ignore[arg-type]
 
 

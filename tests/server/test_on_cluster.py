@@ -51,7 +51,8 @@ def run(folder: Path, pushes: list[bytes], environment: Mapping[str, str], ended
 def test_executors_that_end_change_nothing(pushes: list[bytes], tmp_path: Path) -> None:
     expected, taken = run(tmp_path / "local", pushes, {"THALWEG_MASTER": "local[2]", "THALWEG_WORKER_PYTHON": sys.executable})
     assert sum(taken) == 2 * EVENTS
-    assert run(tmp_path / "cluster", pushes, {}, ENDED) == (expected, taken)
+    found = run(tmp_path / "cluster", pushes, {"THALWEG_CLUSTER_FOLDER": ""}, ENDED)
+    assert found == (expected, taken) and (tmp_path / "cluster" / "data" / "spark").is_dir()
 
 
 def test_a_folder_that_executors_do_not_see_is_told() -> None:
