@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Modules that belong to no layer: everyone may use them.
 COMMON = {"engine.timeline", "engine.facts", "engine.limits", "engine.ipc", "engine.files", "engine.output", "engine.records",
-          "engine.supervision", "engine.grouping", "engine.processors", "engine.ir"}
+          "engine.supervision", "engine.grouping", "engine.arrays", "engine.processors", "engine.ir"}
 
 # A layer is a package, or a module, of ours; the longest name that fits is a module's layer.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.records": set(),
     "engine.supervision": set(),
     "engine.grouping": set(),
+    "engine.arrays": set(),
     "engine.processors": set(),
     "engine.functions": set(),
     "engine.reference": {"engine.functions"},

@@ -48,6 +48,6 @@ def test_a_process_that_is_bound_to_one_processor_has_one() -> None:
 
 
 @pytest.mark.parametrize(("master", "partitions"), [("local", 1), ("local[3]", 3), ("local[7,2]", 7), ("local[*]", module.processors()),
-                                                    ("spark://h:7077", 2)])
+                                                    ("spark://h:7077", 1)])
 def test_as_many_tasks_run_side_by_side_as_a_master_has_threads(master: str, partitions: int) -> None:
     assert SparkSettings(master).partitions == partitions
