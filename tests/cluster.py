@@ -1,9 +1,9 @@
 """Spark's standalone master and two workers on this machine, which share one folder with the driver.
 
-``python -m tests.cluster COMMAND...`` runs a command beside such a cluster, whose address and folder are in its environment. Each worker
-has a loopback address of its own (two on one address read each other's shuffle files) and a mount namespace of its own, in which the
-project, the temporary folders and the home folder are empty: what only the driver has is missing there, as on another machine. That
-needs root.
+``python -m tests.cluster COMMAND...`` runs a command beside such a cluster, whose address and folder are in its environment; without one
+it tells whether that can be done here. Each worker has a loopback address of its own (two on one address read each other's shuffle files)
+and a mount namespace of its own, in which the project, the temporary folders and the home folder are empty: what only the driver has is
+missing there, as on another machine. That needs root.
 """
 
 from __future__ import annotations
@@ -121,6 +121,8 @@ def main(command: list[str]) -> int:
     if reason is not None:
         print(f"no cluster, nothing is run: {reason}", file=sys.stderr)
         return 1
+    if not command:
+        return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))    # the cluster ends with it
     with cluster() as beside:
         return subprocess.run(command, env={**os.environ, **beside.environment}).returncode

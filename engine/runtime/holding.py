@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.arrays import each_once
 from engine.execution.due import moments
 from engine.output import difference
 from engine.worker.timed_task import CEASED
@@ -30,7 +31,7 @@ class Telling:
         begins, ends = found["lo"].to_numpy() // 2, (found["hi"].to_numpy() + 1) // 2
         self._ceased = np.asarray(found[CEASED].to_numpy(), np.bool_)
         self._ticks = np.where(self._ceased, ends, begins) + grain_ms
-        ticks = np.unique(np.concatenate([self._ticks, begins + grain_ms]))
+        ticks = each_once(np.concatenate([self._ticks, begins + grain_ms]))
         silent = np.array([tick for tick in ticks.tolist() if is_silent(tick)], np.int64)
         self._known = ~np.isin(begins + grain_ms, silent)
         self._loud = self._known & ~np.isin(self._ticks, silent)
@@ -49,7 +50,7 @@ class Telling:
     def unsaid(self) -> Iterator[tuple[int, pa.Table]]:
         """By T: the facts that cease in silence and were told to begin."""
         places = np.flatnonzero(self._ceased & self._known & ~self._loud)
-        for tick in np.unique(self._ticks[places]).tolist():
+        for tick in each_once(self._ticks[places]).tolist():
             yield tick, self.rows.take(places[self._ticks[places] == tick])
 
 

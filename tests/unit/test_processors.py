@@ -47,7 +47,9 @@ def test_a_process_that_is_bound_to_one_processor_has_one() -> None:
     assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout == "1\n"
 
 
-@pytest.mark.parametrize(("master", "partitions"), [("local", 1), ("local[3]", 3), ("local[7,2]", 7), ("local[*]", module.processors()),
-                                                    ("spark://h:7077", 1)])
-def test_as_many_tasks_run_side_by_side_as_a_master_has_threads(master: str, partitions: int) -> None:
-    assert SparkSettings(master).partitions == partitions
+@pytest.mark.parametrize(("master", "slots", "partitions"), [
+    ("local", None, 1), ("local[3]", None, 3), ("local[7,2]", None, 7), ("local[*]", None, module.processors()),
+    ("spark://h:7077", None, 1), ("spark://h:7077", 8, 7)])
+def test_as_many_tasks_run_side_by_side_as_a_master_has_threads(master: str, slots: int | None, partitions: int) -> None:
+    """On a cluster one core is the resident task's."""
+    assert SparkSettings(master, slots=slots).partitions == partitions

@@ -38,12 +38,6 @@ def test_the_folder_of_a_cluster_is_a_path_or_not_given() -> None:
     assert from_environment({}, shared="~/x").shared == Path("~/x").expanduser()
 
 
-@pytest.mark.parametrize(("master", "slots", "tasks"), [("local[3]", None, 3), ("spark://h:7077", 8, 7), ("spark://h:7077", None, 1)])
-def test_tasks_side_by_side(master: str, slots: int | None, tasks: int) -> None:
-    """On a cluster one core is the resident task's."""
-    assert SparkSettings(master=master, slots=slots).partitions == tasks
-
-
 def test_a_temporary_folder_is_made_where_a_cluster_sees_it(tmp_path: Path) -> None:
     scratch = Scratch(None, tmp_path / "shared")
     assert scratch.path.parent == tmp_path / "shared"
