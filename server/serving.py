@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from http import HTTPStatus
 from types import FrameType
 from typing import Any
@@ -43,6 +44,7 @@ log = logging.getLogger("thalweg.server")
 _SEND_BUFFER = 128 * 1024
 _USER_TIMEOUT_MS = 20_000
 _PATIENCE_SECONDS = 9.0
+_TICK_SECONDS = 1.0     # the header Date is so old at most
 
 
 class Connection(HttpToolsProtocol):
@@ -159,12 +161,19 @@ class Server(uvicorn.Server):
         loop.call_soon_threadsafe(lambda: loop.create_task(self._goodbye()))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         await super().startup(sockets)
+
+    async def main_loop(self) -> None:
+        """As uvicorn's, which looks ten times a second whether it is to end; here it is told."""
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), _TICK_SECONDS)
 
     async def _goodbye(self) -> None:
         await self._application.goodbye()
         self.should_exit = True
+        self._ended.set()
 
     def _give_up(self) -> None:
         log.warning("not everything stopped within %g s; leaving", _PATIENCE_SECONDS)

@@ -130,9 +130,10 @@ def _with_slot(master: str) -> str:
 
 # Forking a JVM of gigabytes to start the Python daemon or chmod is slow; VFORK does not copy page tables. A JVM without memory left
 # collects garbage for minutes, and what it answers then is not to be trusted: it ends at once, and is started again.
+# Nobody reads its counters, and to write them it would wake 20 times a second.
 # The optimising compiler gets what runs ten times as often as it does by default: else it takes a seventh of a core for minutes beside a
 # light load, whose work is done in workers (docs/decisions.md).
-_JAVA_OPTIONS = ("-Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError "
+_JAVA_OPTIONS = ("-Djdk.lang.Process.launchMechanism=VFORK -Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError -XX:-UsePerfData "
                  "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 "
                  "-XX:Tier4BackEdgeThreshold=400000")
 

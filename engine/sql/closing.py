@@ -91,7 +91,7 @@ class Kept:
         keys = ", ".join(c for c in self.columns if c not in ("lo", "hi"))
         best = ", ".join({"lo": "min(lo) AS lo", "hi": "max(hi) AS hi"}.get(c, c) for c in self.columns)
         return (f"SELECT {best} FROM {both} AND lo < {self.point} GROUP BY {keys} "
-                f"UNION ALL SELECT {listed} FROM {both} AND lo >= {self.point} ORDER BY p")
+                f"UNION ALL SELECT {listed} FROM {both} AND lo >= {self.point} ORDER BY p, hi")
 
 
 @dataclass(frozen=True, slots=True)

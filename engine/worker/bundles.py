@@ -25,7 +25,7 @@ from engine.sql.kept import KeptView
 from engine.sql.sources import closure_table
 from engine.worker import resident, timed_task
 from engine.worker.closures import close, drop_relation, forget, go_on
-from engine.worker.database import cursors, database, kept_beside, own_threads, prepared, register
+from engine.worker.database import cursors, database, kept_beside, own_threads, prepared, register, use_threads
 from engine.worker.guard import check_size, end_overdue, fetched, guarded, out_of_memory
 from engine.worker.panes import PaneStep
 from engine.worker.resident import Behind, Followed, KeptStep, follow, token_of
@@ -165,6 +165,9 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
             forget(connection, bundle["alive"])
             timed_task.forget(connection, bundle["alive"])
             resident.forget_kept(connection, bundle["alive"])
+        # A closure, or program, may be far larger than its tables.
+        is_open = any(task.step is not None or any(closing.kept is None for closing in task.closings) for _, task in bundle["tasks"])
+        use_threads(connection, None if is_open else max((step.rows for step in bundle["steps"].values()), default=None))
         try:
             failed = follow(connection, bundle["steps"], bundle["alive"])
         except Behind as behind:

@@ -1,8 +1,8 @@
 """The DuckDB of a worker: an in-memory database, in Spark's workers one per process, whose SQL reaches the tables that it is given and
 nothing else.
 
-No file, folder, extension, secret or Python variable is within its reach, and nothing can be set once it is open: segments are read and
-written beside it (closures.py). So even a value that broke out of its literal would find nothing to take.
+No file, folder, extension, secret or Python variable is within its reach, and nothing but the number of threads can be set once it is open:
+segments are read and written beside it (closures.py). So even a value that broke out of its literal would find nothing to take.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 THREADS_VARIABLE = "THALWEG_WORKER_THREADS"
+ROW_GROUP = 122_880     # rows of a table that one thread reads, and of which DuckDB knows the least and greatest values
 MOST_PARSED = 2_048  # statements of a database: a table of facts has one or two, a kept relation some a pattern, a kept closure twenty
 CLOSED = ("temp_directory = ''", "allow_persistent_secrets = false", "autoinstall_known_extensions = false",
           "autoload_known_extensions = false", "allow_community_extensions = false", "python_enable_replacements = false",
@@ -39,6 +40,7 @@ def connect(memory: str = DEFAULT_MEMORY, threads: int = 1) -> duckdb.DuckDBPyCo
     for setting in ("enable_progress_bar = false", "preserve_insertion_order = false", *CLOSED):
         connection.execute(f"SET {setting}")
     register_duckdb(connection)
+    connection.execute("SET allowed_configs = ['threads']")
     connection.execute("SET lock_configuration = true")
     return connection
 
@@ -52,6 +54,19 @@ def own_threads() -> int:
 def database() -> duckdb.DuckDBPyConnection:
     """The database of this worker process."""
     return connect(given_memory(), own_threads())
+
+
+def use_threads(connection: duckdb.DuckDBPyConnection, rows: int | None) -> None:
+    """Let statements use one thread where no relation has more `rows` than one thread reads at a time, else all that the database was given
+    (None: nobody knows). A second one that finds nothing to do costs a fifth of the processor time of a small statement
+    (docs/decisions.md)."""
+    known = kept_beside(connection, __name__)
+    if "threads" not in known:
+        known["threads"] = [connection.execute("SELECT current_setting('threads')").fetchall()[0][0]] * 2
+    most, now = known["threads"]
+    if (wanted := most if rows is None or rows > ROW_GROUP else 1) != now:
+        connection.execute(f"SET threads = {wanted}")
+        known["threads"] = [most, wanted]
 
 
 _ROOTS: dict[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection] = {}    # of each cursor the connection that it is of

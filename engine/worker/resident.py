@@ -19,7 +19,7 @@ import pyarrow as pa
 from engine.arrays import each_once
 from engine.ipc import pack, unpack
 from engine.sql.kept import HASHED, Delta, KeptText, KeptView, Meeting, rest_macro
-from engine.worker.database import changed_rows, count_rows, kept_beside, parsed, prepared, registered
+from engine.worker.database import ROW_GROUP, changed_rows, count_rows, kept_beside, parsed, prepared, registered
 from engine.worker.hash_runs import NO_HASHES, Hashes, HashRuns
 from engine.worker.panes import PaneStep, PaneTable, cut, drop, fill, trim
 
@@ -187,7 +187,8 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
         return      # a task that is run again
     given = unpack(step.data)
     of_facts = "s" in given.schema.names    # else it has constants
-    hashed, order, new = (f", {HASHED}", " ORDER BY hp", _NEW_FACTS) if of_facts else ("", "", _NEW_CONSTANTS)
+    hashed, new = (f", {HASHED}", _NEW_FACTS) if of_facts else ("", _NEW_CONSTANTS)
+    order = " ORDER BY hp" if of_facts and step.rows > ROW_GROUP else ""    # so that a scan passes over those of other properties
     # The number is a parameter, so that the text is the same for each batch, and parsed once.
     rows, part = f"SELECT *, CAST($part AS BIGINT) AS part{hashed} FROM {new}", {"part": step.upto}
     hashes = dict[str, Hashes]()
