@@ -16,7 +16,7 @@ from engine.ir.expressions import Call
 from engine.ir.terms import Constant, Variable
 from engine.sql.codes import read_aggregate, read_call, write_aggregate, write_call
 from engine.sql.dialect import DUCKDB
-from engine.worker.database import connect
+from engine.worker.database import ROW_GROUP, close, connect, use_threads
 from engine.worker.functions import row_function
 from engine.worker.guard import MEMORY_VARIABLE
 
@@ -32,7 +32,7 @@ def worker() -> Iterator[duckdb.DuckDBPyConnection]:
     "SELECT * FROM read_text('{}')", "SELECT * FROM '{}'", "SELECT * FROM read_parquet('{}')", "SELECT * FROM glob('/*')",
     "COPY (SELECT 1) TO '{}'", "ATTACH '{}'", "EXPORT DATABASE '{}'", "IMPORT DATABASE '{}'", "INSTALL httpfs", "LOAD httpfs",
     "LOAD '{}'", "SET memory_limit = '1TB'", "SET enable_external_access = true", "SET lock_configuration = false", "RESET memory_limit",
-    "SET allowed_directories = ['/']", "SET temp_directory = '/tmp'", "CREATE PERSISTENT SECRET s (TYPE S3)", "SELECT * FROM variable",
+    "SET allowed_directories = ['/']", "SET allowed_configs = ['memory_limit']", "SET temp_directory = '/tmp'", "CREATE PERSISTENT SECRET s (TYPE S3)", "SELECT * FROM variable",
     "CREATE TEMP TABLE large AS SELECT hash(range)::VARCHAR || 'some more text' AS x FROM range(20_000_000)"])
 def test_sql_of_a_worker_reaches_tables_alone(worker: duckdb.DuckDBPyConnection, tmp_path: Path, text: str) -> None:
     variable = pa.table({"secret": [1]})    # a variable of Python's is no table
@@ -40,6 +40,16 @@ def test_sql_of_a_worker_reaches_tables_alone(worker: duckdb.DuckDBPyConnection,
     with pytest.raises(duckdb.Error):
         worker.execute(text.format(file))
     assert not file.exists() and variable.num_rows == 1
+
+
+def test_small_statements_have_one_thread() -> None:
+    connection = connect("100MB", threads=3)
+    found = []
+    for rows in (0, ROW_GROUP, ROW_GROUP + 1, 1, None, None):
+        use_threads(connection, rows)
+        found += connection.execute("SELECT current_setting('threads')").fetchall()
+    close(connection)
+    assert [threads for threads, in found] == [1, 1, 3, 1, 3, 3]
 
 
 def test_a_table_is_reached(worker: duckdb.DuckDBPyConnection) -> None:
