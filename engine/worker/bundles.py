@@ -165,9 +165,7 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
             forget(connection, bundle["alive"])
             timed_task.forget(connection, bundle["alive"])
             resident.forget_kept(connection, bundle["alive"])
-        # A closure, or program, may be far larger than its tables.
-        is_open = any(task.step is not None or any(closing.kept is None for closing in task.closings) for _, task in bundle["tasks"])
-        use_threads(connection, None if is_open else max((step.rows for step in bundle["steps"].values()), default=None))
+        use_threads(connection, max((step.rows for step in bundle["steps"].values()), default=None))
         try:
             failed = follow(connection, bundle["steps"], bundle["alive"])
         except Behind as behind:
@@ -255,6 +253,7 @@ def _given(table: pa.Table, shown: Shown | None) -> bytes | Written:
 def _advance(connection: duckdb.DuckDBPyConnection, number: int, task: Task, step: TimedStep | StagedStep,
              tables: Mapping[str, bytes]) -> Result:
     def work() -> tuple[bytes, None]:
+        use_threads(connection, None)   # its relations may be far larger than its tables
         given = {name: unpack(tables[name]) for name in (*step.streams, *step.graphs)}
         found = timed_task.advance(connection, step, given)
         if isinstance(step, TimedStep):
@@ -302,6 +301,7 @@ class Closures:
         made = shelf.pop(closing.name, None)
         if made is None or made.from_ != from_:
             drop(self._connection, closing.name)
+            use_threads(self._connection, None)     # it may be far larger than its tables
             try:
                 made = _Made(from_, close(self._connection, closing))
             except Exception:   # whatever it was, nothing half-made stays
