@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from email.utils import formatdate
 from http import HTTPStatus
 from types import FrameType
 from typing import Any
@@ -125,7 +126,7 @@ class Connection(HttpToolsProtocol):
         self._drop_deadline()
         body, media = problem.render("json")
         named = {"content-type": media, "content-length": str(len(body)), "connection": "close", "cache-control": "no-store",
-                 **problem.headers}
+                 "date": formatdate(usegmt=True), **problem.headers}
         head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
         self.transport.write(f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\n{head}\r\n".encode() + body)
         self.transport.close()

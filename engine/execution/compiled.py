@@ -122,6 +122,11 @@ class Compiled:
         windows = [source.window for source in self.statement.streams if isinstance(source.window, TimeWindow)]
         return 0.0 if self.on_change else max((min(1.0, w.step_ms / w.range_ms) for w in windows), default=1.0)
 
+    @property
+    def pace(self) -> str:
+        """How much changes from one evaluation to the next, in words."""
+        return "an instant brings little of its windows" if self.on_change else f"{self.changing:.0%} of its windows is new at an evaluation"
+
     @cached_property
     def with_goal(self) -> Compiled | None:
         """The query with its solutions derived in its closure, with intervals as its facts; None where that does not serve."""
