@@ -1,15 +1,15 @@
 """Why a fact of rules with time: from the rules and what was given to the proofs of a fact at a point, or during an interval."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.functions.datetimes import parse_moment
 from engine.functions.expressions import Context
+from engine.grouping import by_key
 from engine.ir.programs import look_back
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
-from engine.ir.strata import Known, Predicate, heads, predicate_of, reachable
+from engine.ir.strata import Known, heads, predicate_of, reachable
 from engine.ir.terms import Constant, unescape
 from engine.records import Event, Triple
 from engine.reference.formulas import Ground, Row, as_fact, point_of
@@ -89,11 +89,8 @@ def asked(rules: Iterable[Rule], fact: Ground) -> tuple[Rule, ...]:
     listed = list(rules)
     known = Known(head for rule in listed for head in heads(rule))
     predicate, terms = fact
-    needs: dict[Predicate, list[Predicate]] = defaultdict(list)
-    for rule in listed:
-        for head in heads(rule):
-            needs[head] += (need for need, _ in known.needs(rule))
-    wanted = reachable(known.meeting(predicate_of(Atom(predicate, tuple(map(Constant, terms))))), needs.__getitem__)
+    needs = by_key((head, need) for rule in listed for head in heads(rule) for need, _ in known.needs(rule))
+    wanted = reachable(known.meeting(predicate_of(Atom(predicate, tuple(map(Constant, terms))))), lambda head: needs.get(head, ()))
     return tuple(rule for rule in listed if wanted.intersection(heads(rule)))
 
 
