@@ -27,8 +27,9 @@ Printable = Statement | SparqlQuery | Pattern | Rule | RuleSet | Expression
 
 _INDENT = "  "
 _BARE_NAME = re.compile(r"[A-Za-z_0-9](?:[\w.-]*[\w-])?", re.ASCII)
-_RESERVED = frozenset("""AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM
-                      FROM WHERE""".split())
+RESERVED = frozenset("""AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM
+                     FROM WHERE""".split())
+"""Words that are no names in the head of a statement."""
 
 
 def show(item: Printable) -> str:
@@ -98,7 +99,7 @@ def _head(statement: Statement) -> list[str]:
 
 
 def _name(name: str) -> str:
-    return name if _BARE_NAME.fullmatch(name) and name.upper() not in _RESERVED else f"<{name}>"
+    return name if _BARE_NAME.fullmatch(name) and name.upper() not in RESERVED else f"<{name}>"
 
 
 def _sources(statement: Statement | None) -> list[str]:

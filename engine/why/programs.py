@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.functions.datetimes import parse_moment
 from engine.functions.expressions import Context
 from engine.grouping import by_key
+from engine.ir.notation import date_time_ms
 from engine.ir.programs import look_back
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
@@ -18,8 +18,8 @@ from engine.why import timed
 from engine.why.dataset import stated
 from engine.why.dense import Dense
 from engine.why.granular import Granular
-from engine.why.index import Given
 from engine.why.streamed import Instance, Streamed
+from engine.why.timed import Given
 from engine.why.trees import STEPS, Asserted, Budget, Proof, Source, Stated, Static, Step, Streamed as OnStream, depth, taken
 
 
@@ -143,9 +143,9 @@ def fact_of(program: Program, row: Row) -> Ground:
 
 def moment_of(token: str) -> int:
     """The instant in ms of an xsd:dateTime that an answer has."""
-    found = parse_moment("dateTime", token[1:token.rindex('"')])
+    found = date_time_ms(token[1:token.rindex('"')])
     assert found is not None
-    return int(found.instant * 1_000)
+    return found
 
 
 def _first(held: Sequence[Interval], length: int) -> Interval | None:
