@@ -91,21 +91,16 @@ class Branches:
         origins = asked.origins[shape]
         shape, rows = _with_constants(shape, rows, asked.visible)
         triple = _triple(shape, rows, asked.visible, self.span, origins)
-        if triple is not None:
-            branch = self._either(BGP((triple,), span=self.span), self._may_be_behind(shape, rows, joined))
-        else:
-            subject, property_, object_ = shape.atom.terms
-            named = TriplePattern(subject, property_, object_, span=self.span, origin=tuple(sorted(origins)))
-            branch = self._either(BGP((named,), span=self.span), self._may_be_behind(shape, rows, joined))
-            if shape.columns:
-                branch = Join(branch, _values(Choices(shape.columns, rows)))
+        subject, property_, object_ = shape.atom.terms
+        own = BGP((triple or TriplePattern(subject, property_, object_, span=self.span, origin=tuple(sorted(origins))),), span=self.span)
+        behind = self._may_be_behind(shape, rows, joined)
+        branch: Pattern = Union(own, GraphPattern(Constant(f"<{self.background}>"), own)) if behind else own
+        if triple is None and shape.columns:
+            branch = Join(branch, _values(Choices(shape.columns, rows)))
         return _equal(_tested(branch, shape.tests), shape.equal)
 
     def _may_be_behind(self, shape: Shape, rows: Rows, joined: bool) -> bool:
         return (joined or self.everywhere) and self.behind(shape.atom, shape.columns, rows)
-
-    def _either(self, own: Pattern, behind: bool) -> Pattern:
-        return Union(own, GraphPattern(Constant(f"<{self.background}>"), own)) if behind else own
 
     def _body(self, body: Body) -> Pattern:
         """Scans that stand for themselves together, then what unfolds, then what is computed, denied and tested."""

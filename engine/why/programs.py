@@ -119,13 +119,10 @@ def explain_reported(statement: Statement, row: Row, events: Sequence[Event], gr
 
 def _streamed(statement: Statement, events: Iterable[Event], makers: Mapping[str, str]) -> dict[Instance, list[tuple[Interval, Source]]]:
     lengths = {s.stream: s.window.range_ms for s in statement.streams if isinstance(s.window, TimeWindow)}
-    found: dict[Instance, dict[tuple[Interval, Source], None]] = {}
-    for event in events:
-        point = point_of(event.t)
-        for triple in event.triples:
-            source = OnStream(event.stream, (event.t,), makers.get(event.stream))
-            found.setdefault(Instance((TRIPLE, triple), event.t, event.t + lengths[event.stream]), {})[point, source] = None
-    return {instance: list(sources) for instance, sources in found.items()}
+    found = by_key((Instance((TRIPLE, triple), event.t, event.t + lengths[event.stream]),
+                    (point_of(event.t), OnStream(event.stream, (event.t,), makers.get(event.stream))))
+                   for event in events for triple in event.triples)
+    return {instance: list(dict.fromkeys(sources)) for instance, sources in found.items()}
 
 
 def _leaf(one: Instance, when: Interval, sources: tuple[Source, ...]) -> Proof:
