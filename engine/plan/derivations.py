@@ -288,14 +288,12 @@ class _Builder:
     def conjunctions(self, rule: Rule, body: Sequence[Formula], part: plan.Part, own: Sequence[str]) -> Iterator[tuple[str, plan.Node]]:
         """A conjunction for each of its atoms: that atom first."""
         listed = [formula for formula in body if isinstance(formula, Atom)]
-        seen: set[tuple[str, tuple[Term, ...]]] = set()
+        again = self.again(rule, own)
         for number, first in enumerate(listed):
             name, terms = self.named(first)
-            if (name, terms) in seen:
+            if (name, terms) in map(self.named, listed[:number]):
                 continue
-            seen.add((name, terms))
             others = [f for f in body if f not in listed] + listed[:number] + listed[number + 1:]
-            again = self.again(rule, own)
             if again is None:
                 yield name, self.joined(rule, plan.Scan(name, terms, part), others)
             else:
