@@ -15,12 +15,10 @@ from engine.execution.compiled import STAGES, Compiled
 from engine.execution.content import merge_estimates, table_estimate
 from engine.ir.printer import Pass
 from engine.ir.rules import RuleSet
-from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.stages import divide
 from engine.ir.statement import BACKGROUND, REASONING, Program, Statement, TimedProgram
-from engine.ir.strata import Unstratified
 from engine.ir.windows import with_rule_windows
-from engine.plan import derivations, intervals
+from engine.plan import derivations
 from engine.plan.build import Builder
 from engine.plan.dataset import Dataset, dataset, entailed, goal_plan, program_plan
 from engine.plan.nodes import MergedSource, Plan, StaticSource, TimedSource
@@ -31,7 +29,7 @@ from engine.rewrite.alternatives import NotUnfolded
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES, RULES_OF
 from engine.rewrite.programs import Programs, schema_words, united
 from engine.rewrite.relevance import ANYTHING, Goal, goals_of
-from engine.rewrite.temporal import NormalForm, normal_form
+from engine.rewrite.temporal import normal_form
 from engine.rewrite.timed import stage_program, timed_rules
 from engine.rewrite.unfold import unfold
 from engine.rewrite.validate import Catalog, validate
@@ -97,18 +95,10 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
 def _compile_timed(statement: Statement, program: TimedProgram, identity: str) -> Compiled:
     """A program with a time of its own: its plan is one over interval relations."""
     made = normal_form(program.rules)
-    plan = timed_plan(program.rules, interval_plan(program.rules, made), program.variables)
+    plan = timed_plan(program.rules, derivations.build(program.rules, made.rules, made.checks), program.variables)
     passes = Pass(program.rules.name, program.rules.rules), Pass("normal form", made.rules)
     compiled = Compiled(statement, statement, plan, identity, Estimate(), lambda live: plan, lambda: compiled, passes=passes)
     return compiled
-
-
-def interval_plan(program: RuleSet, made: NormalForm) -> intervals.Program:
-    """The plan of a program by its normal form. Raises DiagnosticError where there is none."""
-    try:
-        return derivations.build(program, made.rules, made.checks)
-    except Unstratified as error:
-        raise DiagnosticError(Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", error.rule.span)) from error
 
 
 def _rewritten(statement: Statement, catalog: Catalog, without: frozenset[str],

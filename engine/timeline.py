@@ -90,13 +90,7 @@ def intersect(first: Interval, second: Interval) -> Interval | None:
 
 def coalesce(intervals: Iterable[Interval]) -> list[Interval]:
     """The fewest disjoint intervals with the same points, in order; ``[a, b)`` and ``[b, c]`` become one."""
-    merged: list[Interval] = []
-    for current in sorted(intervals):
-        if merged and current.lo <= merged[-1].hi + 1:
-            merged[-1] = Interval(merged[-1].lo, max(merged[-1].hi, current.hi))
-        else:
-            merged.append(current)
-    return merged
+    return [Interval(lo, end - 1) for lo, end in merge((one.lo, one.hi + 1) for one in intervals)]
 
 
 def merge(ranges: Iterable[Range]) -> list[Range]:

@@ -12,12 +12,11 @@ from typing import Any
 
 from pyparsing import CaselessKeyword, Literal, MatchFirst, Opt, ParseBaseException, ParserElement, Regex, ZeroOrMore
 
+from engine.ir.printer import RESERVED
 from grammar.durations import SPELT_OUT, UNITS, DurationError, instant, milliseconds
 from grammar.text import IRI_REFERENCE, PREFIXED_NAME, Leaf
 
 FORMS = frozenset(("SELECT", "CONSTRUCT", "ASK", "DESCRIBE"))
-RESERVED = FORMS.union("""AS COMPUTE COMPUTED REPORT START PREFIX BASE RSTREAM ISTREAM DSTREAM
-                       FROM WHERE""".split())
 
 
 @dataclass(eq=False)

@@ -1,10 +1,9 @@
 """From the text of a statement to `Statement`: head, SPARQL's part, names, and what must hold between them and of a whole query."""
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from engine.ir.expressions import Aggregate, Call, Exists
-from engine.ir.patterns import Alternative, Inverse, OrderBy, PathPattern, Repeat, Sequence, TriplePattern, Values
+from engine.ir.patterns import Alternative, Inverse, OrderBy, PathPattern, Repeat, Sequence, TriplePattern, Values, inside
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
 from engine.ir.statement import (AllWindow, Construct, GraphSource, NowWindow, Output, Query, Report, RuleSource, Statement, StreamSource,
                                  TimeWindow, TupleWindow, Window)
@@ -237,16 +236,8 @@ def over_a_limit(query: Query) -> Diagnostic | None:
             return _too_many("variables", MAX_VARIABLES, getattr(query.pattern, "span", None))
         if cells > MAX_CELLS:
             return _too_many("cells in VALUES", MAX_CELLS, span)
-        stack.extend((child, depth if isinstance(child, tuple) else depth + 1, span or around) for child in reversed(list(_inside(node))))
+        stack.extend((child, depth if isinstance(child, tuple) else depth + 1, span or around) for child in reversed(list(inside(node))))
     return None
-
-
-def _inside(node: Any) -> Iterator[Any]:
-    """What a node of the IR is made of, in order."""
-    if isinstance(node, tuple):
-        yield from node
-    elif not isinstance(node, (Variable, Constant, Span, str, int)) and node is not None:
-        yield from (getattr(node, name) for name in node.__dataclass_fields__)
 
 
 def _too_many(what: str, most: int, span: Span | None) -> Diagnostic:

@@ -5,9 +5,10 @@ import re
 from functools import reduce
 from typing import Any
 
+from engine.ir import terms
 from engine.ir.patterns import Alternative, Inverse, Link, NegatedSet, Path, PathPattern, Repeat, Sequence, TriplePattern
 from engine.ir.spans import Diagnostic, DiagnosticError, Span
-from engine.ir.terms import RDF, RDFS, XSD, Constant, Term, Variable, is_language_tag, quote, resolve, unescape
+from engine.ir.terms import RDF, RDFS, XSD, Constant, Term, Variable, is_language_tag, resolve, unescape
 from grammar.text import Leaf, Node, Text
 
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
@@ -22,11 +23,8 @@ _REPEATS = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 
 def literal(lexical: str, datatype: str | None = None, language: str | None = None) -> Constant:
-    """The token of a literal; xsd:string has no suffix, language tags are in lower case as the stream parser writes them."""
-    if language:
-        return Constant(f"{quote(lexical)}@{language.lower()}")
-    suffix = f"^^<{datatype}>" if datatype and datatype != f"{XSD}string" else ""
-    return Constant(quote(lexical) + suffix)
+    """A literal as a term; xsd:string has no suffix, language tags are in lower case as the stream parser writes them."""
+    return Constant(terms.literal(lexical, datatype, language))
 
 
 def string_value(written: str) -> str:

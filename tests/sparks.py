@@ -22,9 +22,10 @@ import pytest
 from engine.compiler import Catalog, Compiled, compile_statement
 from engine.execution.executor import CLOSED_ROWS, Executor
 from engine.execution.own_process import OwnProcess
-from engine.functions.terms import iri, literal
+from engine.functions.terms import iri
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
+from engine.ir.terms import literal
 from engine.records import Record
 from engine.runtime.pump import Pump
 from engine.runtime.resources import ResultEvent

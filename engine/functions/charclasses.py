@@ -2,10 +2,11 @@
 
 import re
 import unicodedata
-from collections import defaultdict
 from functools import lru_cache
 from itertools import groupby
 
+from engine import timeline
+from engine.grouping import by_key
 from engine.ir.terms import LETTERS, WORD
 
 Ranges = tuple[tuple[int, int], ...]
@@ -18,13 +19,7 @@ _CATEGORIES = frozenset(("L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe P
 
 def merge(*sets: Ranges) -> Ranges:
     """The union."""
-    merged: list[tuple[int, int]] = []
-    for low, high in sorted(pair for ranges in sets for pair in ranges):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
-        else:
-            merged.append((low, high))
-    return tuple(merged)
+    return tuple((low, end - 1) for low, end in timeline.merge((low, high + 1) for ranges in sets for low, high in ranges))
 
 
 def complement(ranges: Ranges) -> Ranges:
@@ -42,11 +37,8 @@ def complement(ranges: Ranges) -> Ranges:
 @lru_cache(maxsize=1)
 def _by_category() -> dict[str, Ranges]:
     """The ranges of each two-letter general category, of Python's version of Unicode."""
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for name, codes in groupby(range(LAST + 1), lambda code: unicodedata.category(chr(code))):
-        run = list(codes)
-        found[name].append((run[0], run[-1]))
-    return {name: tuple(ranges) for name, ranges in found.items()}
+    runs = ((name, list(codes)) for name, codes in groupby(range(LAST + 1), lambda code: unicodedata.category(chr(code))))
+    return {name: tuple(ranges) for name, ranges in by_key((name, (run[0], run[-1])) for name, run in runs).items()}
 
 
 @lru_cache(maxsize=None)

@@ -17,10 +17,10 @@ from xml.parsers import expat
 from engine.functions.context import ExpressionError
 from engine.functions.datetimes import Duration, Moment
 from engine.functions.numeric import decimal_to_single, format_decimal, format_double, format_float, single, to_double
-from engine.functions.terms import (RDF_LANG_STRING, READERS, Kind, Value, boolean, characters,
-                                    decode, duration, literal, moment, number, split, string)
+from engine.functions.terms import (RDF_LANG_STRING, READERS, Kind, Value, boolean, characters, decode, duration, moment, number, split,
+                                    string)
 from engine.ir.builtins import STRINGS
-from engine.ir.terms import RDF, RDFS, XSD, is_language_tag
+from engine.ir.terms import RDF, RDFS, XSD, is_language_tag, literal
 
 _STRINGS = {"string": re.compile("(?s:.*)"), **STRINGS}
 _HEX = re.compile("(?:[0-9A-Fa-f]{2})*")

@@ -1,5 +1,4 @@
-"""The tables of functions: SPARQL 1.1's functions and operators (section 17.4), and what rules call besides, such as RIF's built-ins; and
-how to call one by its name.
+"""The tables of functions: SPARQL 1.1's functions and operators (section 17.4), and what rules call besides, such as RIF's built-ins.
 
 The forms that do not evaluate all their arguments first (``&& || IF COALESCE BOUND IN`` and EXISTS) are in `expressions.py`.
 """
@@ -7,16 +6,15 @@ The forms that do not evaluate all their arguments first (``&& || IF COALESCE BO
 import hashlib
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from engine.functions import arithmetic, compare, datatypes, dates, rif_numbers, rif_strings, strings
 from engine.functions.context import Context, ExpressionError, Function
 from engine.functions.datatypes import CASTS
 from engine.functions.rif_values import caster, guard, identical, is_a, is_literal
-from engine.functions.terms import (RDF_LANG_STRING, Kind, Parsed, blank, boolean, characters,
-                                    decode, iri, literal, number, simple_text, split, string)
+from engine.functions.terms import RDF_LANG_STRING, Kind, Parsed, blank, characters, decode, iri, number, simple_text, split, string
 from engine.ir.builtins import BUILTINS, DATATYPES, FUNC, IDENTICAL, PRED
-from engine.ir.terms import is_language_tag, resolve
+from engine.ir.terms import is_language_tag, literal, resolve
 
 _NOT_IN_IRIS = re.compile("[\x00-\x20<>\"{}|^`\\\\]")
 
@@ -158,10 +156,3 @@ def find(name: str, count: int) -> Function:
     if count < function.least or (function.most is not None and count > function.most):
         raise ExpressionError(f"{name} does not take {count} arguments")
     return function
-
-
-def call(name: str, args: Sequence[str], context: Context, site: str = "") -> str:
-    """Apply the function `name` to tokens; `site` tells calls of one row apart (RAND ...). Raises ExpressionError."""
-    function = find(name, len(args))
-    result = function.apply(context, site, *args) if function.volatile else function.apply(*args)
-    return result if isinstance(result, str) else boolean(result)

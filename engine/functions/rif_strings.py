@@ -11,9 +11,9 @@ from urllib.parse import quote
 from engine.functions import arithmetic, strings
 from engine.functions.context import ExpressionError
 from engine.functions.rif_values import identical, plain, text, value, whole_number, written
-from engine.functions.terms import integer, literal, split, string
+from engine.functions.terms import integer, split, string
 from engine.ir import lists
-from engine.ir.terms import is_language_tag
+from engine.ir.terms import is_language_tag, literal
 
 _ONE = integer(1)
 # What fn:iri-to-uri leaves as it is: all of ASCII but < > " space { } | \ ^ and `.

@@ -5,17 +5,16 @@ if they are one term. Casts to types that SPARQL's constructor functions have ar
 """
 
 import base64
-import binascii
 from collections.abc import Callable
 from functools import lru_cache
 
 from engine.functions import datatypes
 from engine.functions.context import ExpressionError
 from engine.functions.datatypes import SPACES, cast, to_string
-from engine.functions.terms import READERS, Kind, decode, literal, split, string
+from engine.functions.terms import READERS, Kind, decode, split, string
 from engine.ir import lists
 from engine.ir.builtins import DATATYPES, STRINGS
-from engine.ir.terms import RDFS, XSD
+from engine.ir.terms import RDFS, XSD, literal
 
 _LITERAL = f"<{RDFS}Literal>"
 
@@ -127,7 +126,7 @@ def _read(lexical: str, name: str) -> bytes | None:
         if name == "hexBinary":
             return bytes.fromhex(lexical) if lexical.isalnum() or not lexical else None
         return base64.b64decode(lexical.replace(" ", ""), validate=True)
-    except (ValueError, binascii.Error):
+    except ValueError:
         return None
 
 

@@ -8,7 +8,8 @@ from urllib.parse import quote
 from engine.functions.context import ExpressionError
 from engine.functions.numeric import round_double, to_double
 from engine.functions.regexes import regex
-from engine.functions.terms import integer, literal, numeric_value, simple_text, string, text_of
+from engine.functions.terms import integer, numeric_value, simple_text, string, text_of
+from engine.ir.terms import literal
 
 
 def strlen(text: str) -> str:
@@ -89,9 +90,7 @@ def encode_for_uri(text: str) -> str:
 def langmatches(tag: str, wanted: str) -> bool:
     """LANGMATCHES by basic filtering (RFC 4647 section 3.3.1)."""
     found, pattern = simple_text(tag).lower(), simple_text(wanted).lower()
-    if pattern == "*":
-        return bool(found)
-    return bool(found) and (found == pattern or found.startswith(pattern + "-"))
+    return bool(found) and (pattern in ("*", found) or found.startswith(pattern + "-"))
 
 
 def matches(text: str, pattern: str, flags: str = '""') -> bool:

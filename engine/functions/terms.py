@@ -44,15 +44,6 @@ def blank(label: str) -> str:
     return f"_:{label}"
 
 
-def literal(lexical: str, datatype: str | None = None, lang: str | None = None) -> str:
-    """The token of a literal; `datatype` is an IRI without brackets, `lang` a language tag in any case."""
-    if lang:
-        return f"{string(lexical)}@{lang.lower()}"
-    if datatype is None or datatype == XSD_STRING:
-        return string(lexical)
-    return f"{string(lexical)}^^<{datatype}>"
-
-
 def boolean(value: bool) -> str:
     return TRUE if value else FALSE
 

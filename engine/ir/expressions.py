@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from engine.ir.spans import Placed
@@ -50,10 +51,7 @@ def conj(*parts: Expression) -> Expression:
     flat = [p for part in parts for p in conjuncts(part)]
     if not flat:
         return Constant('"true"^^<http://www.w3.org/2001/XMLSchema#boolean>')
-    result = flat[0]
-    for part in flat[1:]:
-        result = Call("&&", (result, part))
-    return result
+    return reduce(lambda before, part: Call("&&", (before, part)), flat)
 
 
 def conjuncts(expression: Expression) -> Iterator[Expression]:

@@ -9,7 +9,7 @@ from engine.ir.expressions import Aggregate, Call, Exists, Expression, walk
 from engine.ir.patterns import Alternative, Inverse, Link, NegatedSet, Path, Pattern, Repeat, Sequence
 from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Falsum, Formula, Head, Negation, Rule, RuleSet,
                              Table, Test, WindowFormula)
-from engine.ir.terms import RDF_TYPE, XSD, Constant, OneOf, PatternTerm, Term, Variable
+from engine.ir.terms import RDF_TYPE, XSD, Constant, OneOf, PatternTerm, Term, Variable, quote
 from engine.timeline import MAX, MIN, Interval, days_from_civil
 
 UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
@@ -171,7 +171,7 @@ class Expressions:
         inner = "*" if item.expression is None else self.show(item.expression)
         separator = ""
         if item.function == "GROUP_CONCAT" and item.separator != " ":
-            separator = f"; SEPARATOR = {quoted(item.separator)}"
+            separator = f"; SEPARATOR = {quote(item.separator)}"
         return f"{item.function}({'DISTINCT ' if item.distinct else ''}{inner}{separator})"
 
 
@@ -182,12 +182,6 @@ def arithmetic(expression: Expression, operators: Collection[str], written: Call
         raise ValueError(f"not in this language: {expression}")
     named = {part: written(part) for part in inside if isinstance(part, (Variable, Constant))}
     return Expressions(lambda pattern: "", named).show(expression)
-
-
-def quoted(text: str) -> str:
-    """A string of SPARQL."""
-    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return '"' + "".join(escapes.get(c) or (f"\\u{ord(c):04X}" if c < " " else c) for c in text) + '"'
 
 
 _OPERATORS = {DiamondMinus: "diamond-minus", BoxMinus: "box-minus", BoxPlus: "box-plus"}

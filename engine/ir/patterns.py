@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.ir.expressions import Aggregate, Expression, exists_in
-from engine.ir.spans import Placed
+from engine.ir.spans import Placed, Span
 from engine.ir.terms import Constant, PatternTerm, Term, Variable
 
 
@@ -252,6 +252,14 @@ def walk(pattern: Pattern) -> Iterator[Pattern]:
     yield pattern
     for inner in (*(test.pattern for expression in expressions(pattern) for test in exists_in(expression)), *children(pattern)):
         yield from walk(inner)
+
+
+def inside(node: Any) -> Iterator[Any]:
+    """What a node of the IR, of any kind, is made of, in order; nothing is looked for in terms."""
+    if isinstance(node, tuple):
+        yield from node
+    elif not isinstance(node, (Variable, Constant, Span, str, int)) and node is not None:
+        yield from (getattr(node, name) for name in node.__dataclass_fields__)
 
 
 def rebuilt(pattern: Pattern, again: Callable[[Pattern], Pattern], expression: Callable[[Expression], Expression]) -> Pattern:

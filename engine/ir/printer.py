@@ -7,28 +7,28 @@ SPARQL as it goes.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from engine.ir.expressions import Call, Exists, Expression
 from engine.ir.notation import Expressions, duration, instant, path, predicate, show_rule, show_rule_set, term
 from engine.ir.patterns import (BGP, Distinct, Extend, Filter, GraphPattern, Group, Join, LeftJoin, Minus, OrderBy, PathPattern, Pattern,
-                                Project, Slice, TriplePattern, Union, Values, WindowPattern)
+                                Project, Slice, TriplePattern, Union, Values, WindowPattern, inside)
 from engine.ir.printer_facts import show_metric_rules
 from engine.ir.printer_lars import show_lars
 from engine.ir.rules import Rule, RuleSet
 from engine.ir.select_level import Level, take_apart
-from engine.ir.spans import Span
 from engine.ir.statement import (Ask, Construct, Describe, NowWindow, Program, Select, SparqlQuery, Statement, StreamSource, TimedProgram,
                                  TimeWindow, TupleWindow, Window)
-from engine.ir.terms import Constant, Term, Variable
+from engine.ir.terms import Constant, Term
 
 Printable = Statement | SparqlQuery | Pattern | Rule | RuleSet | Expression
 
 _INDENT = "  "
 _BARE_NAME = re.compile(r"[A-Za-z_0-9](?:[\w.-]*[\w-])?", re.ASCII)
-_RESERVED = frozenset("""AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM
-                      FROM WHERE""".split())
+RESERVED = frozenset("""AS COMPUTE COMPUTED REPORT START PREFIX BASE SELECT CONSTRUCT ASK DESCRIBE RSTREAM ISTREAM DSTREAM
+                     FROM WHERE""".split())
+"""Words that are no names in the head of a statement."""
 
 
 def show(item: Printable) -> str:
@@ -75,10 +75,7 @@ def _base(query: SparqlQuery) -> list[str]:
         node = stack.pop()
         if isinstance(node, Call) and node.function == "IRI" and len(node.args) == 2:
             return [f"BASE {show(node.args[1])}"]
-        if isinstance(node, tuple):
-            stack.extend(node)
-        elif is_dataclass(node) and not isinstance(node, (Span, TriplePattern, Variable, Constant)):
-            stack.extend(getattr(node, name) for name in node.__dataclass_fields__)
+        stack += inside(node)
     return []
 
 
@@ -98,7 +95,7 @@ def _head(statement: Statement) -> list[str]:
 
 
 def _name(name: str) -> str:
-    return name if _BARE_NAME.fullmatch(name) and name.upper() not in _RESERVED else f"<{name}>"
+    return name if _BARE_NAME.fullmatch(name) and name.upper() not in RESERVED else f"<{name}>"
 
 
 def _sources(statement: Statement | None) -> list[str]:

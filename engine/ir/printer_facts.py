@@ -5,7 +5,7 @@ What is printed reads back (grammar.rule_sets.parse_facts, grammar.datalogmtl) a
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache, partial
 
@@ -29,11 +29,6 @@ def print_facts(facts: Iterable[Fact], unit_ms: int = 1_000) -> str:
     return "".join(f"{atom}@{show_when(when, unit_ms)}\n" for atom, when in shown)
 
 
-def derived(facts: Iterable[Fact], predicates: Collection[str]) -> list[Fact]:
-    """The facts about some predicates, each as it is written: ``P``, ``<iri>`` for the property or class of triples, ``triple`` for all."""
-    return [fact for fact in facts if not _names(fact.atom).isdisjoint(predicates)]
-
-
 def show_atom(atom: Atom, plain: re.Pattern[str]) -> str:
     """An atom; names that fit `plain` stand for strings as they are."""
     predicate, terms = name_and_terms(atom)
@@ -50,14 +45,6 @@ def show_term(term: Term, plain: re.Pattern[str]) -> str:
     if term.token[0] == '"' and term.token[-1] == '"' and plain.fullmatch(text):
         return text
     return bare(term.token, NUMBERS)
-
-
-def _names(atom: Atom) -> set[str]:
-    """What an atom's predicate can be called."""
-    if atom.predicate != TRIPLE:
-        return {atom.predicate}
-    shown = show_atom(atom, NAME)
-    return {TRIPLE, shown[:shown.index(">") + 1]} if shown[0] == "<" else {TRIPLE}
 
 
 def show_when(when: Interval, unit_ms: int) -> str:

@@ -11,11 +11,12 @@ derive at a point, through all that they derive it from.
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
+from engine.grouping import by_key
 from engine.ir.rules import (STREAM, TRIPLE, At, Atom, BoxMinus, BoxPlus, DiamondMinus, Formula, Head, Negation, Rule, RuleSet,
                              WindowFormula, atoms, nested)
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.statement import GraphSource, Instants, Statement, StreamSource, TimedProgram
-from engine.ir.strata import Known, Predicate, components, heads, predicate_of
+from engine.ir.strata import Known, components, heads, predicate_of
 from engine.ir.terms import Constant, Variable, quote
 from engine.timeline import ALWAYS, MAX
 
@@ -93,10 +94,7 @@ def _lengths(formula: Formula | Head, granule_ms: int) -> Iterator[int]:
 def look_back(rules: Sequence[Rule], granularity_ms: int) -> int | None:
     """The greatest distance, in points (two to a millisecond), between a fact that these rules derive and one of the input that it
     rests on, or that must not be there; None where it has no bound."""
-    makers: dict[Predicate, set[int]] = {}
-    for number, rule in enumerate(rules):
-        for head in heads(rule):
-            makers.setdefault(head, set()).add(number)
+    makers = by_key((head, number) for number, rule in enumerate(rules) for head in heads(rule))
     known = Known(makers)
     steps: dict[int, list[tuple[int | None, set[int]]]] = {}
     for number, rule in enumerate(rules):

@@ -14,7 +14,6 @@ without refusing useful ones, so what they derive is bounded by rounds.
 ('twice',)
 """
 
-from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TypeVar
@@ -69,6 +68,19 @@ def reachable(first: Iterable[Node], following: Callable[[Node], Iterable[Node]]
         found.update(new)
         waiting += new
     return found
+
+
+def path(first: Node, last: Node, following: Callable[[Node], Iterable[Node]]) -> list[Node]:
+    """A shortest way from a node to one that it leads to, both included."""
+    before, frontier = {first: first}, [first]
+    for here in frontier:
+        new = [node for node in following(here) if node not in before]
+        before |= dict.fromkeys(new, here)
+        frontier += new
+    way = [last]
+    while way[-1] != first:
+        way.append(before[way[-1]])
+    return way[::-1]
 
 
 Predicate = tuple[str, str | None]
@@ -164,17 +176,8 @@ def _cycle(edges: Edges, inside: Collection[Predicate]) -> tuple[list[str], Rule
     """A cycle with a negative step among predicates that depend on one another; and the rule of that step."""
     start, asked, rule = min(((head, p, rule) for head in inside for (p, negated), rule in edges[head].items() if negated and p in inside),
                              key=lambda step: str(step[:2]))
-    reached = {asked: asked}     # each from the one before it
-    frontier = deque([asked])
-    while start not in reached:
-        here = frontier.popleft()
-        for need in sorted({p for p, _ in edges[here] if p in inside and p not in reached}, key=str):
-            reached[need] = here
-            frontier.append(need)
-    back = [start]
-    while back[-1] != asked:
-        back.append(reached[back[-1]])
-    return [(p[1] or p[0]).removeprefix(f"{RDF_TYPE} ") for p in (start, *reversed(back))], rule
+    back = path(asked, start, lambda here: sorted({p for p, _ in edges[here] if p in inside}, key=str))
+    return [(p[1] or p[0]).removeprefix(f"{RDF_TYPE} ") for p in (start, *back)], rule
 
 
 MOST_ROUNDS = 1_000

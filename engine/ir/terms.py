@@ -80,6 +80,13 @@ def quote(text: str) -> str:
     return f'"{text}"'
 
 
+def literal(lexical: str, datatype: str | None = None, lang: str | None = None) -> str:
+    """The token of a literal; `datatype` is an IRI without brackets, `lang` a language tag in any case."""
+    if lang:
+        return f"{quote(lexical)}@{lang.lower()}"
+    return quote(lexical) if datatype in (None, f"{XSD}string") else f"{quote(lexical)}^^<{datatype}>"
+
+
 def is_language_tag(text: str) -> bool:
     """Whether a text is well-formed as RDF and XML have language tags (RFC 4646 section 2.1, roughly): subtags of one to eight letters,
     later ones with digits too. A literal has no other, whichever way it comes."""

@@ -130,12 +130,8 @@ class Builder:
 
     def _bgp(self, triples: tuple[ir.TriplePattern, ...], place: Place) -> Plan:
         scans = [nodes.Scan(place.source, t.subject, t.predicate, t.object, place.graph, t.origin) for t in triples]
-        plan: Plan | None = None
-        for group in join_order(scans, self.estimate):
-            step: Plan = group[0] if len(group) == 1 else nodes.Star(group)
-            plan = step if plan is None else nodes.Join(plan, step)
-        assert plan is not None
-        return plan
+        steps: list[Plan] = [group[0] if len(group) == 1 else nodes.Star(group) for group in join_order(scans, self.estimate)]
+        return reduce(nodes.Join, steps)
 
     def _path(self, pattern: ir.PathPattern, place: Place, outer: Plan | None = None) -> Plan:
         paths = Paths(place.source, place.graph, place.seed, self._nothing(place), self._variable)
@@ -166,12 +162,10 @@ class Builder:
 
     def _each(self, name: Variable, sources: list[tuple[str, Source]], pattern: ir.Pattern, place: Place) -> Plan:
         """The union over several sources, each with its name bound."""
-        plan: Plan | None = None
-        for iri, source in sources:
-            inner = self._build(pattern, replace(place, source=source))
-            named = nodes.joined(inner, nodes.Values((name,), ((Constant(f"<{iri}>"),),)))
-            plan = named if plan is None else nodes.Union(plan, named)
-        return plan or self._seeded(nodes.Values((name, *sorted(ir.scope(pattern) - {name})), ()), place)
+        if not sources:
+            return self._seeded(nodes.Values((name, *sorted(ir.scope(pattern) - {name})), ()), place)
+        return reduce(nodes.Union, (nodes.joined(self._build(pattern, replace(place, source=source)),
+                                                 nodes.Values((name,), ((Constant(f"<{iri}>"),),))) for iri, source in sources))
 
     def _window(self, pattern: ir.WindowPattern, place: Place) -> Plan:
         name = pattern.name

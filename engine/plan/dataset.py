@@ -197,10 +197,10 @@ def goal_plan(statement: Statement, plan: Plan, default: Source, windows: str) -
 
 def _streamed(default: Source) -> ClosedSource | None:
     """The closure of the windows, where the default graph is that and at most what it stands on, and it has intervals."""
-    closed = default.parts[0] if isinstance(default, MergedSource) and default.parts else None
-    if not isinstance(default, MergedSource) or not isinstance(closed, ClosedSource) or not closed.has_intervals:
-        return None
-    return closed if all(part == closed.background for part in default.parts[1:]) else None
+    match default:
+        case MergedSource(parts=(ClosedSource(has_intervals=True) as closed, *rest)) if all(part == closed.background for part in rest):
+            return closed
+    return None
 
 
 def _plain(scan: Scan) -> bool:

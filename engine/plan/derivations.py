@@ -12,7 +12,7 @@ from engine.ir.expressions import Expression, variables_of
 from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Rule, RuleSet, Table, Test, WindowFormula,
                              atoms, is_auxiliary, rule_variables)
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.ir.strata import Unstratified, components, endless
+from engine.ir.strata import Unstratified, components, endless, path
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.plan import intervals as plan
 from engine.timeline import MAX, Interval
@@ -52,7 +52,7 @@ def late_name(relation: str) -> str:
 
 
 def build(program: RuleSet, rules: Sequence[Rule], checks: Sequence[tuple[str, Rule]] = ()) -> plan.Program:
-    """The plan of a program by its rules in normal form. Raises DiagnosticError for an unsafe rule, and Unstratified."""
+    """The plan of a program by its rules in normal form. Raises DiagnosticError where there is none."""
     return _Builder(program, rules).program(checks)
 
 
@@ -96,7 +96,8 @@ class _Builder:
         groups = components(needs)
         for (made, name), rule in negative.items():
             if any(made in group and name in group for group in groups):
-                raise Unstratified(_cycle(needs, made, name), rule)
+                error = Unstratified([made, *path(name, made, needs.__getitem__)], rule)
+                raise DiagnosticError(Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", rule.span))
         strata = tuple(self.stratum(group, group[0] in needs[group[0]] or len(group) > 1) for group in groups)
         late = tuple((name, late_name(name)) for name in sorted(self.late))
         return plan.Program(strata, self.granule, self.source.start_at_ms, tuple(self.windows.values()), late, tuple(checks))
@@ -287,14 +288,12 @@ class _Builder:
     def conjunctions(self, rule: Rule, body: Sequence[Formula], part: plan.Part, own: Sequence[str]) -> Iterator[tuple[str, plan.Node]]:
         """A conjunction for each of its atoms: that atom first."""
         listed = [formula for formula in body if isinstance(formula, Atom)]
-        seen: set[tuple[str, tuple[Term, ...]]] = set()
+        again = self.again(rule, own)
         for number, first in enumerate(listed):
             name, terms = self.named(first)
-            if (name, terms) in seen:
+            if (name, terms) in map(self.named, listed[:number]):
                 continue
-            seen.add((name, terms))
             others = [f for f in body if f not in listed] + listed[:number] + listed[number + 1:]
-            again = self.again(rule, own)
             if again is None:
                 yield name, self.joined(rule, plan.Scan(name, terms, part), others)
             else:
@@ -337,15 +336,3 @@ def _at(rule: Rule | None, code: str, message: str) -> DiagnosticError:
     """What is wrong with a rule, at its place."""
     named = f" {rule.name}" if rule is not None and rule.name else ""
     return DiagnosticError(Diagnostic(code, f"The rule{named} cannot be evaluated: {message}.", rule.span if rule else None))
-
-
-def _cycle(needs: dict[str, list[str]], made: str, asked: str) -> list[str]:
-    """A way from a relation to itself through what it asks for."""
-    paths = {asked: [made, asked]}
-    frontier = [asked]
-    for here in frontier:
-        for name in needs[here]:
-            if name not in paths:
-                paths[name] = [*paths[here], name]
-                frontier.append(name)
-    return paths.get(made, [made, asked, made])

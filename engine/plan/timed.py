@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from engine.grouping import by_key
 from engine.ir.programs import heads_of, look_back, name_of
 from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet, atoms
-from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.ir.stages import Stage, Timeline
-from engine.ir.strata import Unstratified
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan import intervals
 from engine.plan.derivations import Relations, build
@@ -162,19 +160,12 @@ def is_instance(tokens: Sequence[str], terms: Sequence[Term]) -> bool:
 
 
 def _stage(stage: Stage, program: RuleSet, normal: Sequence[Rule]) -> PlannedStage:
-    try:
-        made = build(program, normal)
-    except Unstratified as error:
-        raise DiagnosticError(Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", error.rule.span)) from error
-    relations = Relations(normal)
+    made, relations = build(program, normal), Relations(normal)
     derived = [atom for rule in stage.rules for atom in atoms(rule.head)]
     shown = [atom for rule in stage.timed for atom in atoms(rule.head) if atom.predicate == TRIPLE]
     return PlannedStage(made, stage.timeline, stage.reads, _heads(relations, derived), _heads(relations, shown), tuple(normal))
 
 
 def _heads(relations: Relations, derived: Iterable[Atom]) -> Heads:
-    found: dict[str, dict[tuple[Term, ...], None]] = {}
-    for atom in derived:
-        name, terms = relations.of(atom)
-        found.setdefault(name, {})[terms] = None
-    return tuple((name, tuple(terms)) for name, terms in found.items())
+    found = by_key(map(relations.of, derived))
+    return tuple((name, tuple(dict.fromkeys(terms))) for name, terms in found.items())

@@ -6,6 +6,7 @@ What is certain not to be in static graphs needs no look at run time.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from engine.ir import expressions as ex
 from engine.ir.patterns import BGP, Distinct, Extend, Filter, GraphPattern, Join, Pattern, Project, TriplePattern, Union, Values
@@ -75,10 +76,8 @@ class Branches:
         plain = self.plain(asked)
         if plain is not None and not self._may_be_behind(*next(iter(asked.single.items())), joined):
             return BGP((plain,), span=self.span)
-        found: Pattern | None = None
-        for branch in self._all(asked, joined):
-            found = branch if found is None else Union(found, branch)
-        return Distinct(Project(found, asked.visible)) if found is not None else Values(asked.visible, ())
+        branches = list(self._all(asked, joined))
+        return Distinct(Project(reduce(Union, branches), asked.visible)) if branches else Values(asked.visible, ())
 
     def _all(self, asked: Asked, joined: bool) -> Iterator[Pattern]:
         for shape, rows in asked.single.items():
@@ -92,21 +91,16 @@ class Branches:
         origins = asked.origins[shape]
         shape, rows = _with_constants(shape, rows, asked.visible)
         triple = _triple(shape, rows, asked.visible, self.span, origins)
-        if triple is not None:
-            branch = self._either(BGP((triple,), span=self.span), self._may_be_behind(shape, rows, joined))
-        else:
-            subject, property_, object_ = shape.atom.terms
-            named = TriplePattern(subject, property_, object_, span=self.span, origin=tuple(sorted(origins)))
-            branch = self._either(BGP((named,), span=self.span), self._may_be_behind(shape, rows, joined))
-            if shape.columns:
-                branch = Join(branch, _values(Choices(shape.columns, rows)))
+        subject, property_, object_ = shape.atom.terms
+        own = BGP((triple or TriplePattern(subject, property_, object_, span=self.span, origin=tuple(sorted(origins))),), span=self.span)
+        behind = self._may_be_behind(shape, rows, joined)
+        branch: Pattern = Union(own, GraphPattern(Constant(f"<{self.background}>"), own)) if behind else own
+        if triple is None and shape.columns:
+            branch = Join(branch, _values(Choices(shape.columns, rows)))
         return _equal(_tested(branch, shape.tests), shape.equal)
 
     def _may_be_behind(self, shape: Shape, rows: Rows, joined: bool) -> bool:
         return (joined or self.everywhere) and self.behind(shape.atom, shape.columns, rows)
-
-    def _either(self, own: Pattern, behind: bool) -> Pattern:
-        return Union(own, GraphPattern(Constant(f"<{self.background}>"), own)) if behind else own
 
     def _body(self, body: Body) -> Pattern:
         """Scans that stand for themselves together, then what unfolds, then what is computed, denied and tested."""
@@ -117,9 +111,7 @@ class Branches:
         parts += [part for part in unfolded if not isinstance(part, BGP)]
         if body.choices.columns:
             parts.append(_values(body.choices))
-        found = parts[0] if parts else BGP(())
-        for part in parts[1:]:
-            found = Join(found, part)
+        found = reduce(Join, parts) if parts else BGP(())
         bound = {v for part in literals if isinstance(part, Atom) for v in rule_variables(part)} | set(body.choices.columns)
         denied = {id(part): asked for part, asked in zip(literals, body.atoms) if isinstance(part, Negation)}
         waiting = [part for part in body.parts if not isinstance(part, Atom)]

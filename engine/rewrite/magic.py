@@ -62,8 +62,9 @@ class _Magic:
         for goal in goals:
             key, terms = _key_of(goal), _own_terms(goal)
             if self._restricts(key):
-                self._ask(key, "".join("f" if token is None else "b" for token in terms))
-                seed = Atom(_name(key, terms), tuple(Constant(token) for token in terms if token is not None))
+                bound = "".join("f" if token is None else "b" for token in terms)
+                self._ask(key, bound)
+                seed = Atom(_name(key, bound), tuple(Constant(token) for token in terms if token is not None))
                 self.rules.append(Rule(seed, (), "magic", role="built-in"))
         for rule, head in self._given:
             if self._is_whole(relation_of(head)):
@@ -125,16 +126,10 @@ class _Magic:
 
 def _connected(asked: Atom, before: Sequence[Formula]) -> Iterator[Formula]:
     """The guard, and of what was joined before that which has to do with the atom asked for or with what leads to it."""
-    wanted = set(rule_variables(asked))
-    kept: set[int] = {0}
-    grown = True
-    while grown:
-        grown = False
-        for number, part in enumerate(before):
-            if number not in kept and wanted & rule_variables(part):
-                kept.add(number)
-                wanted |= rule_variables(part)
-                grown = True
+    wanted, kept = rule_variables(asked), {0}
+    while near := {number for number, part in enumerate(before) if number not in kept and wanted & rule_variables(part)}:
+        kept |= near
+        wanted = wanted.union(*(rule_variables(before[number]) for number in near))
     yield from (part for number, part in enumerate(before) if number in kept)
 
 
@@ -156,6 +151,5 @@ def _bound(term: Term, known: frozenset[Variable]) -> bool:
     return isinstance(term, Constant) or term in known
 
 
-def _name(key: Key, bound: Sequence[str | None]) -> str:
-    marks = bound if isinstance(bound, str) else "".join("f" if token is None else "b" for token in bound)
-    return f"magic {marks} {key[1] or key[0]}"
+def _name(key: Key, bound: str) -> str:
+    return f"magic {bound} {key[1] or key[0]}"

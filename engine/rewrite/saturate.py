@@ -8,7 +8,6 @@ literal are left out: they are about data (dt-*).
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -40,17 +39,14 @@ class Relation:
         for places, index in self._indexes.items():
             key = itemgetter(*places)
             for row in new:
-                index[key(row)].append(row)
+                index.setdefault(key(row), []).append(row)
         return new
 
     def index(self, places: Places) -> dict[Any, list[Row]]:
         """Rows by their terms at these places: the term itself where it is one place."""
         if places not in self._indexes:
-            index: dict[Any, list[Row]] = defaultdict(list)
             key = itemgetter(*places)
-            for row in self.rows:
-                index[key(row)].append(row)
-            self._indexes[places] = index
+            self._indexes[places] = by_key((key(row), row) for row in self.rows)
         return self._indexes[places]
 
 
@@ -59,11 +55,8 @@ class Store:
 
     def __init__(self, triples: Iterable[Triple] = ()) -> None:
         self.relations: dict[Name, Relation] = {}
-        sorted_out: dict[Name, set[Row]] = defaultdict(set)
-        for s, p, o in triples:
-            sorted_out[p, True].add((s, o))
-        for name, rows in sorted_out.items():
-            self.add(name, rows)
+        for p, rows in by_key((p, (s, o)) for s, p, o in triples).items():
+            self.add((p, True), rows)
 
     def add(self, name: Name, rows: Iterable[Row]) -> set[Row]:
         """The rows that are new."""
@@ -184,7 +177,7 @@ def saturate(given: Store, rules: Iterable[Rule]) -> Store:
                 new.add(name, _pairs(edges[name].relations[name].rows))
         delta = Store()
         for name, relation in new.relations.items():
-            delta.relations.setdefault(name, type(relation)()).add(known.add(name, relation.rows))
+            delta.add(name, known.add(name, relation.rows))
         new = Store()
         for rule in applied:
             for place, part in enumerate(rule.body):
@@ -234,9 +227,7 @@ def is_transitive(rule: Rule) -> bool:
 
 def _pairs(rows: Iterable[Row]) -> Iterator[Row]:
     """Each node with all that are reached from it by one edge or more."""
-    edges: dict[str, set[str]] = defaultdict(set)
-    for s, o in rows:
-        edges[s].add(o)
+    edges = by_key((s, o) for s, o in rows)
     return ((s, o) for s, near in edges.items() for o in reachable(near, lambda node: edges.get(node, ())))
 
 
@@ -249,10 +240,7 @@ def _add(store: Store, rule: Rule, found: Bindings) -> None:
     elif isinstance(head.terms[1], Constant):
         store.add(name_of(head), _made((head.terms[0], head.terms[2]), found))
     else:
-        by_property: dict[str, set[Row]] = defaultdict(set)
-        for s, p, o in _made(head.terms, found):
-            by_property[p].add((s, o))
-        for p, rows in by_property.items():
+        for p, rows in by_key((p, (s, o)) for s, p, o in _made(head.terms, found)).items():
             store.add((p, True), rows)
 
 

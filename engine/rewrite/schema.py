@@ -101,8 +101,5 @@ _CLASS_STEPS = ((SUB_CLASS, False), (_EQUAL_CLASS, False), (_EQUAL_CLASS, True),
 
 def _grown(words: frozenset[str], by_property: Mapping[str, list[Triple]], steps: Iterable[tuple[str, bool]]) -> frozenset[str]:
     """The words and what leads to them by a property, or comes from them where the step says so."""
-    into: dict[str, list[str]] = defaultdict(list)
-    for p, forward in steps:
-        for s, _, o in by_property.get(p, ()):
-            into[s if forward else o].append(o if forward else s)
+    into = by_key((s, o) if forward else (o, s) for p, forward in steps for s, _, o in by_property.get(p, ()))
     return frozenset(reachable(words, lambda node: into.get(node, ())))

@@ -9,6 +9,7 @@ DISTINCT of a join.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from engine.ir import expressions as ex
 from engine.ir.patterns import (BGP, Alternative, Distinct, Filter, GraphPattern, Inverse, Join, Link, Path, PathPattern, Pattern, Project,
@@ -123,11 +124,8 @@ class _Unfolder:
                 plain += found.triples
             else:
                 unfolded.append(found)
-        result: Pattern | None = BGP(tuple(plain), span=pattern.span) if plain or not unfolded else None
-        for part in unfolded:
-            result = part if result is None else Join(result, part)
-        assert result is not None
-        return result
+        together = [BGP(tuple(plain), span=pattern.span)] if plain or not unfolded else []
+        return reduce(Join, [*together, *unfolded])
 
     @staticmethod
     def _without(hidden: Asked, found: Pattern, triple: TriplePattern, place: _Place) -> Pattern:
@@ -150,10 +148,8 @@ class _Unfolder:
                 if len(links) == 1 and links[0] == predicate:
                     return path
                 if as_set:
-                    found: Path = Link(links[0])
-                    for link in links[1:]:
-                        found = Alternative(found, Link(link))
-                    return found
+                    steps: list[Path] = [Link(link) for link in links]
+                    return reduce(Alternative, steps)
             case Inverse(path=inner):
                 return Inverse(self._steps(pattern, inner, place, as_set))
             case Repeat(path=inner, least=1):

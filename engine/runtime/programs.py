@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.compiler import interval_plan
 from engine.grouping import by_key
 from engine.ir.programs import fits
 from engine.ir.rules import TRIPLE, Atom, Fact, RuleSet, atoms
@@ -41,7 +40,8 @@ class Derived:
 
 def planned(program: RuleSet) -> intervals.Program:
     """The plan of a program. Raises DiagnosticError where there is none."""
-    return interval_plan(program, normal_form(program))
+    made = normal_form(program)
+    return derivations.build(program, made.rules, made.checks)
 
 
 def explain(program: RuleSet) -> str:

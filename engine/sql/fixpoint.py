@@ -185,17 +185,14 @@ def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], reported:
     relation = emitter.relation(step.plan)
     places = [c for c in identity if c not in ("tick", "g", "lo", "reported", "sight")]
     terms = (*step.head, *(NOTHING,) * (len(places) - len(step.head)))
-    made = {place: f"{_token(term, emitter, dialect)} AS {place}" for place, term in zip(places, terms)}
+    tokens = [dialect.quote(term.token) if isinstance(term, Constant) else emitter.name(term) for term in terms]
+    made = {place: f"{token} AS {place}" for place, token in zip(places, tokens)}
     made |= {"reported": f"CAST({int(step.rule.role == reported)} AS TINYINT) AS reported", "sight": f"{all_sights(source)} AS sight"}
     if not relation.intervals:  # it holds at all times
         made |= _ALWAYS
     cells = [made.get(c, c) for c in (*identity, *(("hi",) if source.has_intervals else ()))]
     listed = ", ".join([*cells, *_companions(step.head[2], relation, emitter)])
     return emitter.statement(f"SELECT {listed} FROM {relation.name}")
-
-
-def _token(term: Term, emitter: Emitter, dialect: Dialect) -> str:
-    return dialect.quote(term.token) if isinstance(term, Constant) else emitter.name(term)
 
 
 def _companions(term: Term, relation: Relation, emitter: Emitter) -> list[str]:

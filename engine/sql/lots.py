@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.functions.typed import typed
+from engine.grouping import by_key
 from engine.ir.statement import StreamSource
 from engine.plan.nodes import Given, KeptSource, Source
 from engine.plan.shape import PARAMETERS, Row, Shape
@@ -39,16 +40,9 @@ def lot_texts(given: Sequence[Given], lots: Sequence[Lot], see: Shown, views: Ma
     """The common table expressions under a plan over `given`; the lots are numbered by their places. Some of what they `see` is in
     `views`, by relation and what is shown of it."""
     texts = [f"ticks AS ({_rows_of({'tick': ('BIGINT', range(len(lots)))})})"]
-    texts += [_given_text(name, columns, lots) for name, columns in _relations(given).items()]
+    columns = by_key((one.name, column) for one in given for column in one.columns)
+    texts += [_given_text(name, list(dict.fromkeys(listed)), lots) for name, listed in columns.items()]
     return texts + [_kept_text(source, seen, views) for source, seen in see.items()]
-
-
-def _relations(given: Sequence[Given]) -> dict[str, list[str]]:
-    """The columns of each relation."""
-    found: dict[str, dict[str, None]] = {}
-    for one in given:
-        found.setdefault(one.name, {}).update(dict.fromkeys(one.columns))
-    return {name: list(columns) for name, columns in found.items()}
 
 
 def _given_text(name: str, columns: Sequence[str], lots: Sequence[Lot]) -> str:

@@ -228,16 +228,11 @@ class Tracer(Algebra):
             yield Trace(traces[0].row, (Chosen(lambda traces=traces: iter(traces)),))  # type: ignore[misc]
 
     def _sliced(self, pattern: Slice, place: Place, bound: Row) -> Iterator[Trace]:
-        kept = self.solutions(pattern, place.scope)
-        counts: dict[str, tuple[Row, int]] = {}
-        for row in kept:
-            if compatible(row, bound):
-                counts[row_key(row)] = row, counts.get(row_key(row), (row, 0))[1] + 1
-        for row, count in counts.values():
-            same = (trace for trace in self.traces(pattern.pattern, place, row) if trace.row == row)
-            limits = [f"LIMIT {pattern.limit}"] if pattern.limit is not None else []
-            text = Holds(" ".join(["among the rows of", *limits, *([f"OFFSET {pattern.offset}"] if pattern.offset else [])]))
-            yield from (Trace(trace.row, (*trace.supports, text)) for trace in islice(same, count))
+        limits = [f"LIMIT {pattern.limit}"] if pattern.limit is not None else []
+        text = Holds(" ".join(["among the rows of", *limits, *([f"OFFSET {pattern.offset}"] if pattern.offset else [])]))
+        for rows in by_key((row_key(row), row) for row in self.solutions(pattern, place.scope) if compatible(row, bound)).values():
+            same = (trace for trace in self.traces(pattern.pattern, place, rows[0]) if trace.row == rows[0])
+            yield from (Trace(trace.row, (*trace.supports, text)) for trace in islice(same, len(rows)))
 
 
 def _instance(triple: TriplePattern, row: Row) -> Triple:

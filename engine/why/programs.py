@@ -1,15 +1,15 @@
 """Why a fact of rules with time: from the rules and what was given to the proofs of a fact at a point, or during an interval."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.functions.datetimes import parse_moment
 from engine.functions.expressions import Context
+from engine.grouping import by_key
+from engine.ir.notation import date_time_ms
 from engine.ir.programs import look_back
 from engine.ir.rules import TRIPLE, Atom, Rule, RuleSet
 from engine.ir.statement import Program, Statement, TimedProgram, TimeWindow
-from engine.ir.strata import Known, Predicate, heads, predicate_of, reachable
+from engine.ir.strata import Known, heads, predicate_of, reachable
 from engine.ir.terms import Constant, unescape
 from engine.records import Event, Triple
 from engine.reference.formulas import Ground, Row, as_fact, point_of
@@ -18,8 +18,8 @@ from engine.why import timed
 from engine.why.dataset import stated
 from engine.why.dense import Dense
 from engine.why.granular import Granular
-from engine.why.index import Given
 from engine.why.streamed import Instance, Streamed
+from engine.why.timed import Given
 from engine.why.trees import STEPS, Asserted, Budget, Proof, Source, Stated, Static, Step, Streamed as OnStream, depth, taken
 
 
@@ -89,11 +89,8 @@ def asked(rules: Iterable[Rule], fact: Ground) -> tuple[Rule, ...]:
     listed = list(rules)
     known = Known(head for rule in listed for head in heads(rule))
     predicate, terms = fact
-    needs: dict[Predicate, list[Predicate]] = defaultdict(list)
-    for rule in listed:
-        for head in heads(rule):
-            needs[head] += (need for need, _ in known.needs(rule))
-    wanted = reachable(known.meeting(predicate_of(Atom(predicate, tuple(map(Constant, terms))))), needs.__getitem__)
+    needs = by_key((head, need) for rule in listed for head in heads(rule) for need, _ in known.needs(rule))
+    wanted = reachable(known.meeting(predicate_of(Atom(predicate, tuple(map(Constant, terms))))), lambda head: needs.get(head, ()))
     return tuple(rule for rule in listed if wanted.intersection(heads(rule)))
 
 
@@ -122,13 +119,10 @@ def explain_reported(statement: Statement, row: Row, events: Sequence[Event], gr
 
 def _streamed(statement: Statement, events: Iterable[Event], makers: Mapping[str, str]) -> dict[Instance, list[tuple[Interval, Source]]]:
     lengths = {s.stream: s.window.range_ms for s in statement.streams if isinstance(s.window, TimeWindow)}
-    found: dict[Instance, dict[tuple[Interval, Source], None]] = {}
-    for event in events:
-        point = point_of(event.t)
-        for triple in event.triples:
-            source = OnStream(event.stream, (event.t,), makers.get(event.stream))
-            found.setdefault(Instance((TRIPLE, triple), event.t, event.t + lengths[event.stream]), {})[point, source] = None
-    return {instance: list(sources) for instance, sources in found.items()}
+    found = by_key((Instance((TRIPLE, triple), event.t, event.t + lengths[event.stream]),
+                    (point_of(event.t), OnStream(event.stream, (event.t,), makers.get(event.stream))))
+                   for event in events for triple in event.triples)
+    return {instance: list(dict.fromkeys(sources)) for instance, sources in found.items()}
 
 
 def _leaf(one: Instance, when: Interval, sources: tuple[Source, ...]) -> Proof:
@@ -146,9 +140,9 @@ def fact_of(program: Program, row: Row) -> Ground:
 
 def moment_of(token: str) -> int:
     """The instant in ms of an xsd:dateTime that an answer has."""
-    found = parse_moment("dateTime", token[1:token.rindex('"')])
+    found = date_time_ms(token[1:token.rindex('"')])
     assert found is not None
-    return int(found.instant * 1_000)
+    return found
 
 
 def _first(held: Sequence[Interval], length: int) -> Interval | None:

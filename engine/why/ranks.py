@@ -4,19 +4,19 @@ The same facts as closure.py derives, semi-naively: a round applies the rules to
 a derivation from facts of earlier rounds only, and no proof through such facts can use what it proves.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from engine.functions.expressions import Context
+from engine.grouping import by_key
 from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Negation, Rule, Table, Test, rule_variables
 from engine.ir.strata import endless, rounds, strata
 from engine.ir.terms import RDF_TYPE, Constant
 from engine.reference.closure import is_rdf
 from engine.reference.dataset import Graph
 from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, unify
-from engine.why.index import Index
+from engine.why.timed import Index
 
 Key = tuple[str, ...]
 """What facts are grouped by: predicate, property of a triple, class of one with rdf:type."""
@@ -84,7 +84,7 @@ class Ranked:
         for _ in rounds(endless(layer)):
             if not (new or found):
                 break
-            groups = _grouped(new)
+            groups = by_key((_key_of(fact), fact) for fact in new)
             for trigger in triggers:
                 for key in _keys_of(trigger.atom, groups):
                     found.update(self._fired(trigger, key, groups[key]))
@@ -155,17 +155,11 @@ class Ranked:
                 self._relations.add((predicate, terms[1]))
 
 
-def _grouped(facts: Iterable[Ground]) -> dict[Key, list[Ground]]:
-    groups: dict[Key, list[Ground]] = defaultdict(list)
-    for fact in facts:
-        predicate, terms = fact
-        if predicate != TRIPLE:
-            groups[predicate,].append(fact)
-        elif terms[1] == RDF_TYPE:
-            groups[predicate, RDF_TYPE, terms[2]].append(fact)
-        else:
-            groups[predicate, terms[1]].append(fact)
-    return groups
+def _key_of(fact: Ground) -> Key:
+    predicate, terms = fact
+    if predicate != TRIPLE:
+        return (predicate,)
+    return predicate, *(terms[1:] if terms[1] == RDF_TYPE else terms[1:2])
 
 
 def _keys_of(atom: Atom, groups: dict[Key, list[Ground]]) -> list[Key]:

@@ -1,7 +1,7 @@
 """Bodies of Datalog rules: comparisons and arithmetic, ``X > 3``, ``Z = X + Y * 2``, with the operators and values of SPARQL; and safety:
 each variable is bound by a positive atom, by ``@T`` before one, or by ``=`` with a bound side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from engine.ir.expressions import Call, Expression, variables_of
@@ -63,15 +63,12 @@ class BodyReader(Reader):
         return Equality(left, right, span) if operator == "=" else Test(Call(operator, (left, right), span=span))
 
     def _sum(self) -> Expression:
-        found = self._product()
-        while self.at("+", "-"):
-            found = self._call(self.next().text, found, self._product())
-        return found
+        return self._chain(("+", "-"), lambda: self._chain(("*", "/"), self._operand))
 
-    def _product(self) -> Expression:
-        found = self._operand()
-        while self.at("*", "/"):
-            found = self._call(self.next().text, found, self._operand())
+    def _chain(self, operators: Sequence[str], operand: Callable[[], Expression]) -> Expression:
+        found = operand()
+        while self.at(*operators):
+            found = self._call(self.next().text, found, operand())
         return found
 
     def _operand(self) -> Expression:

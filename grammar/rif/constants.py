@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from engine.ir.builtins import FUNC, INTEGERS, PRED, RIF, STRINGS
 from engine.ir.spans import Span
-from engine.ir.terms import RDF, RDFS, XSD, is_language_tag, quote, resolve
+from engine.ir.terms import RDF, RDFS, XSD, is_language_tag, literal, quote, resolve
 from grammar.rule_text import Report
 
 LOCAL = "urn:rif-local:"
@@ -79,7 +79,7 @@ def plain(text: str, tag: str = "") -> str:
     """The token of a string with a language tag, or without. Raises NotAConstant for what is no tag."""
     if tag and not is_language_tag(tag):
         raise NotAConstant(f"'{tag}' is no language tag")
-    return f"{quote(text)}@{tag.lower()}" if tag else quote(text)
+    return literal(text, lang=tag)
 
 
 def _escaped(name: str) -> str:

@@ -20,8 +20,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from engine.execution.due import Due
 from engine.execution.plan_job import ExecutorName
-from engine.functions.terms import literal
-from engine.ir.terms import RDF_TYPE, XSD
+from engine.ir.terms import RDF_TYPE, XSD, literal
 from engine.records import Event, Register
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog

@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from engine.compiler import BUILT_IN_RULES
 from engine.execution.own_process import own_process
-from engine.functions.terms import literal, split
+from engine.functions.terms import split
 from engine.ir.programs import timed_statement
 from engine.ir.rules import STREAM, TRIPLE, Atom, Fact, Import, Rule, RuleSet
 from engine.ir.statement import Ask, Select, Statement
-from engine.ir.terms import Constant, Variable
+from engine.ir.terms import Constant, Variable, literal
 from engine.records import Event, GraphVersion, Record, Register, RulesVersion
 from engine.reference import streams, temporal
 from engine.reference.formulas import Ground, Model, ground

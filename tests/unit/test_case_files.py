@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.functions.terms import literal
-from engine.ir.terms import XSD
+from engine.ir.terms import XSD, literal
 from engine.records import Event
 from engine.runtime.append import Appender
 from engine.runtime.rows import prepare

@@ -8,7 +8,8 @@ import pyoxigraph
 import pytest
 
 from engine.compiler import BUILT_IN_RULES
-from engine.functions.terms import iri, literal, split
+from engine.functions.terms import iri, split
+from engine.ir.terms import literal
 from engine.records import End, Event, GraphVersion, Record, Register
 from engine.reference import streams
 from engine.reference.solutions import Row

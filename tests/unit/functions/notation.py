@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from engine.functions.context import ExpressionError
 from engine.functions.expressions import Context
-from engine.functions.library import call
+from engine.functions.library import find
+from engine.functions.terms import boolean
 from engine.ir.terms import XSD
 
 _NUMBERS = (("integer", re.compile(r"[+-]?\d+")), ("decimal", re.compile(r"[+-]?\d*\.\d+")),
@@ -21,6 +23,13 @@ def token(text: str) -> str:
     if text in ("true", "false"):
         return f'"{text}"^^<{XSD}boolean>'
     return re.sub(r'"\^\^xsd:(\w+)$', rf'"^^<{XSD}\1>', text)
+
+
+def call(name: str, args: Sequence[str], context: Context, site: str = "") -> str:
+    """Apply the function `name` to tokens; `site` tells calls of one row apart (RAND ...). Raises ExpressionError."""
+    function = find(name, len(args))
+    found = function.apply(context, site, *args) if function.volatile else function.apply(*args)
+    return found if isinstance(found, str) else boolean(found)
 
 
 def result(function: str, *args: str) -> str | None:

@@ -6,8 +6,7 @@ import pytest
 
 from engine.functions.context import ExpressionError
 from engine.functions.datatypes import in_value_space, value
-from engine.functions.terms import literal
-from engine.ir.terms import RDF, RDFS, XSD
+from engine.ir.terms import RDF, RDFS, XSD, literal
 
 
 def of(lexical: str, datatype: str) -> str:

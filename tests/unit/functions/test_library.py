@@ -6,9 +6,9 @@ import re
 import pytest
 
 from engine.functions.expressions import Context
-from engine.functions.library import FUNCTIONS, call
+from engine.functions.library import FUNCTIONS
 
-from .notation import result, token
+from .notation import call, result, token
 
 SPECIFIED = """
     = != < > <= >= + - * / U+ U- ! SAMETERM ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC STR LANG DATATYPE IRI URI BNODE STRDT STRLANG

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.functions import terms
-from engine.ir.terms import XSD
+from engine.ir.terms import XSD, literal
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
@@ -25,7 +25,7 @@ def test_every_character_of_the_basic_plane_is_escaped_as_pyoxigraph_does() -> N
 @given(TEXTS, st.sampled_from([(None, None), (XSD + "date", None), (None, "en"), (None, "en-GB"), (XSD + "string", None)]))
 def test_split_takes_apart_what_literal_made(text: str, suffix: tuple[str | None, str | None]) -> None:
     datatype, lang = suffix
-    parsed = terms.split(terms.literal(text, datatype, lang))
+    parsed = terms.split(literal(text, datatype, lang))
     assert parsed.kind == "literal" and parsed.lexical == text
     assert parsed.lang == (lang or "").lower()
     assert parsed.datatype == (terms.RDF_LANG_STRING if lang else datatype or terms.XSD_STRING)
@@ -34,9 +34,9 @@ def test_split_takes_apart_what_literal_made(text: str, suffix: tuple[str | None
 @pytest.mark.parametrize("made, token", [
     (terms.iri("http://a/é"), "<http://a/é>"),
     (terms.blank("b0"), "_:b0"),
-    (terms.literal("a", terms.XSD_STRING), '"a"'),
-    (terms.literal("a", lang="EN-us"), '"a"@en-us'),
-    (terms.literal("a\\b\n", XSD + "x"), f'"a\\\\b\\n"^^<{XSD}x>'),
+    (literal("a", terms.XSD_STRING), '"a"'),
+    (literal("a", lang="EN-us"), '"a"@en-us'),
+    (literal("a\\b\n", XSD + "x"), f'"a\\\\b\\n"^^<{XSD}x>'),
     (terms.boolean(True), f'"true"^^<{XSD}boolean>'),
     (terms.integer(-7), f'"-7"^^<{XSD}integer>'),
 ])

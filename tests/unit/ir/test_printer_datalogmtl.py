@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.ir.expressions import Call
-from engine.ir.printer_facts import derived, print_facts, show_metric_rules
+from engine.ir.printer_facts import print_facts, show_metric_rules
 from engine.ir.rules import TRIPLE, Atom, Fact, Rule, RuleSet, Test as Condition
 from engine.ir.terms import RDF_TYPE, XSD, Constant, Variable, quote
+from engine.runtime.programs import heads
 from engine.timeline import Interval, coalesce, interval
 from grammar.datalogmtl.parse import parse_datalogmtl, parse_facts
 from tests.random_programs import Program, programs
@@ -78,11 +79,13 @@ def test_how_facts_are_printed() -> None:
     assert print_facts(facts[3:4], 3_600_000) == "P(a)@1/1200\n"
 
 
-def test_facts_of_some_predicates() -> None:
-    facts = parse_facts(f"PREFIX ex: <{EX}>\nP(a)@1\nQ(a)@1\nex:p(ex:a,1)@1\nex:C(ex:a)@1")
-    assert [fact.atom.predicate for fact in derived(facts, ["P"])] == ["P"]
-    assert derived(facts, [f"<{EX}p>"]) == facts[2:3] and derived(facts, [f"<{EX}C>"]) == facts[3:]
-    assert derived(facts, {TRIPLE, "Q"}) == facts[1:]
+def test_what_the_predicates_of_heads_are_called() -> None:
+    text = f"PREFIX ex: <{EX}>\nP(X):-R(X)\nQ(X):-R(X)\nex:p(X,1):-R(X)\nex:C(X):-R(X)\ntriple(X,Y,1):-S(X,Y)"
+    rules = parse_datalogmtl(text, "r")
+    found = heads(rules)
+    assert list(found) == [f"<{EX}C>", f"<{EX}p>", "P", "Q", TRIPLE]
+    assert [found["P"], found[f"<{EX}p>"]] == [[rules.rules[0].head], [rules.rules[2].head]]
+    assert [found[f"<{EX}C>"], found[TRIPLE]] == [[rules.rules[3].head], [rules.rules[4].head]]
 
 
 def test_times_are_exact_in_any_unit() -> None:

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from engine.functions.expressions import Context
-from engine.functions.terms import literal
 from engine.ir import rules as ir, strata as growth
 from engine.ir.expressions import Call
 from engine.ir.rules import TRIPLE, Assign, Atom, Fact, Formula, Negation, Rule, RuleSet, Table, rule_variables
 from engine.ir.spans import Span
 from engine.ir.strata import Unstratified, strata
-from engine.ir.terms import XSD, Constant, Term, Variable
+from engine.ir.terms import XSD, Constant, Term, Variable, literal
 from engine.plan.nodes import ClosedSource, StaticSource, WindowSource
 from engine.records import Triple
 from engine.reference import temporal

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from engine.functions.terms import literal
 from engine.functions.typed import ANY_KIND, Kind, Kinds, typed
 from engine.ir.expressions import Call, Expression
-from engine.ir.terms import XSD, Constant
+from engine.ir.terms import XSD, Constant, literal
 from engine.sql.dialect import DUCKDB, UNDECIDED
 from engine.sql.functions.comparisons import OF_NUMBERS
 from engine.sql.lower import Lowering
