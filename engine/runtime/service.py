@@ -37,9 +37,7 @@ class Engine(UploadCommands):
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock | None = None,
                  backend: Backend | None = None, parse_rules: ParseRules = reads_no_rules) -> None:
-        clock = clock or Clock()
-        machine = Machine(settings, parse, parse_rules, clock, backend or Backend(settings))
-        super().__init__(settings, clock, machine, parse, parse_rules)
+        super().__init__(Machine(settings, parse, parse_rules, clock or Clock(), backend or Backend(settings)))
 
     # --- life
 
@@ -162,7 +160,7 @@ class Engine(UploadCommands):
         self._machine.check_evaluating()
         timeout_s = timeout_s or self.settings.one_shot_timeout_s
         deadline = time.monotonic() + timeout_s
-        statement = self._parse(text)
+        statement = self._machine.parse(text)
         if statement.streams:
             self._machine.catch_up()
         view = self._machine.view
