@@ -38,17 +38,13 @@ class Graphs:
 
     def reach(self, edges: DataFrame, base: DataFrame | None = None, within: Within = ()) -> tuple[DataFrame, Chosen]:
         """The pairs ``x y`` that begin as in `base` (None: with any edge) and go on along edges, each once."""
-        edges, chosen = self._choose(edges)
-        return _SOLVERS[chosen.way](edges, base, within), chosen
-
-    def _choose(self, edges: DataFrame) -> tuple[DataFrame, Chosen]:
         edges = edges.localCheckpoint(eager=False)
-        count, loaded = edges.count(), self._session.graphframes
+        count = edges.count()
         way = self._force or choose(count)
-        if way == "graphframes" and not loaded:
+        if way == "graphframes" and not self._session.graphframes:
             self._tell()
             way = "sql"
-        return edges, Chosen("reachability", count, way)
+        return _SOLVERS[way](edges, base, within), Chosen("reachability", count, way)
 
     def _tell(self) -> None:
         if not self._told:

@@ -67,10 +67,6 @@ class Session:
         """Whether the JVM runs and `stop` has not been called."""
         return not self._stopping.is_set() and self._process.poll() is None
 
-    @property
-    def jvm_pid(self) -> int:
-        return self._process.pid
-
     def beside(self) -> Session:
         """The same Spark with temporary views and a folder of its own. It leaves one of the slots free."""
         other = copy.copy(self)
