@@ -43,10 +43,9 @@ class Session:
     """A running Spark, made by `start_session` only. `spark` is PySpark's session; `graphframes` tells whether the JVM half of GraphFrames
     is loaded, `graphframes_reason` why not. `threads` are those of the worker where tables stay."""
 
-    def __init__(self, spark: SparkSession, gateway: Any, java: Java, settings: SparkSettings, scratch: Scratch,
-                 graphframes_reason: str, threads: int) -> None:
+    def __init__(self, spark: SparkSession, gateway: Any, settings: SparkSettings, scratch: Scratch, graphframes_reason: str,
+                 threads: int) -> None:
         self.spark = spark
-        self.java = java
         self.settings = settings
         self.work = scratch.path
         self._scratch = scratch
@@ -158,7 +157,7 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None,
     if reason:
         logging.getLogger(__name__).warning("GraphFrames not loaded (%s): their plain Spark twins run instead", reason)
         say(f"GraphFrames not loaded ({reason}): their plain Spark twins run instead")
-    return Session(spark, gateway, java, settings, scratch, reason, threads)
+    return Session(spark, gateway, settings, scratch, reason, threads)
 
 
 def _end(spark: SparkSession, context: SparkContext, gateway: Any, scratch: Scratch, within_s: float) -> None:
