@@ -191,8 +191,7 @@ class Engine(UploadCommands):
             raise EngineError("over-limit", 422, f"{answer.error.detail}.", {"limit": answer.error.limit})
         if answer.error is not None or answer.table is None:
             raise EngineError("internal", 500, f"The query failed: {answer.error}")
-        table = answer.table
-        return OneShot(statement.form, statement.columns, table, table.num_rows > 0 if statement.form == "ASK" else None)
+        return OneShot(statement.form, answer.table)
 
 
 def _check_in_time(deadline: float, timeout_s: float) -> float:

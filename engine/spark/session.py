@@ -96,9 +96,9 @@ class Session:
         """End a JVM that no longer responds; `on_death` callbacks follow."""
         self._process.kill()
 
-    def warm_up(self, say: Say | None = None) -> None:
+    def warm_up(self, say: Say = lambda message: None) -> None:
         """Run a few tiny jobs: classes are loaded, code is compiled and a Python worker forked before the first real answer."""
-        warm_up(self.spark, say or _silent)
+        warm_up(self.spark, say)
         self.resident.start()
 
     def stop(self, within_s: float = 3.0) -> None:
@@ -126,11 +126,10 @@ class Session:
                 logging.getLogger(__name__).exception("a callback on the death of Spark's JVM failed")
 
 
-def start_session(settings: SparkSettings | None = None, say: Say | None = None, *, make_archive: bool = False) -> Session:
-    """Start Spark as `settings` say (None: from the environment), telling `say` what takes time. `make_archive` lets the JVM write its
+def start_session(settings: SparkSettings, say: Say = lambda message: None, *, make_archive: bool = False) -> Session:
+    """Start Spark as `settings` say, telling `say` what takes time. `make_archive` lets the JVM write its
     archive of classes when it ends. Raises JavaNotFound, or SparkStartError. Without the network and without GraphFrames in the cache it
     starts without them."""
-    settings, say = settings or from_environment(), say or _silent
     java = ensure_java(say)
     with _starting:
         if SparkContext._active_spark_context is not None:
@@ -231,10 +230,6 @@ def _within(seconds: float, action: Callable[[], None]) -> None:
     thread = threading.Thread(target=run, name="spark-call", daemon=True)
     thread.start()
     thread.join(seconds)
-
-
-def _silent(message: str) -> None:
-    """The `say` of callers that show no progress."""
 
 
 def main() -> int:

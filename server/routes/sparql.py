@@ -72,9 +72,9 @@ def _answer(text: str, given: MultiDict[str, str]) -> Response:
     found: OneShot = site().engine.sparql(text, site().limits.one_shot_seconds, _dataset(given))
     if found.form in ("CONSTRUCT", "DESCRIBE"):
         media = wished(request.headers.get("Accept"), names, _GRAPHS)
-        return reply(formats.graph(ntriples(found.table) if found.table is not None else b"", RDFXML if media == XML else media), media)
+        return reply(formats.graph(ntriples(found.table), RDFXML if media == XML else media), media)
     media = wished(request.headers.get("Accept"), names, TABLE_TYPES)
-    data = boolean_json(bool(found.boolean)) if found.form == "ASK" else select_json(found.table)
+    data = boolean_json(found.table.num_rows > 0) if found.form == "ASK" else select_json(found.table)
     return reply(formats.table(data, media), media)
 
 
