@@ -65,22 +65,18 @@ class Commands:
         return Catalog(known.times, view.graphs, known.rule_sets, own.max_window_ms, own.window_steps, own.window_items,
                        bool(options.get("mixedTime", False)))
 
-    def _hand(self, plans: Mapping[str, Compiled], end: Appender) -> None:
-        """Give the pump these plans of queries, by name, as they are from the end of the log on."""
-        graphs = {iri: version.position for iri, version in end.catalogue.graphs.items()}
-        for name, compiled in plans.items():
-            query = end.catalogue.queries[name]
-            self._machine.planned.hand(plan_key(query.definition, query.statement, graphs, end.catalogue.rules), compiled)
-
     def _write(self, decide: Decision[Reply], plans: Mapping[str, Compiled] = NO_PLANS) -> tuple[Reply, View]:
-        """Decide a command and append its records: its reply, and the view just after it."""
+        """Decide a command and append its records: its reply, and the view just after it. The pump gets the plans of queries, by name, as
+        they are from the end of the log on."""
         self._machine.check_running()
 
         def decided(end: Appender, now: int) -> tuple[Rows, tuple[Reply, View]]:
             snapshot = self._machine.view.snapshot
             rows, reply = decide(end, View(end.catalogue, snapshot, end.sources), now)
-            if rows:
-                self._hand(plans, end)
+            graphs = {iri: version.position for iri, version in end.catalogue.graphs.items()}
+            for name, compiled in plans.items() if rows else ():
+                query = end.catalogue.queries[name]
+                self._machine.planned.hand(plan_key(query.definition, query.statement, graphs, end.catalogue.rules), compiled)
             return rows, (reply, View(end.catalogue, snapshot, end.sources))
 
         try:

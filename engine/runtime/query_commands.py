@@ -15,7 +15,7 @@ from engine.runtime.catalogue import check_growth
 from engine.runtime.commands import Check, Commands, Proposal, Rows, StaleError, unchecked
 from engine.runtime.describe import query_info
 from engine.runtime.errors import EngineError, conflict, in_use, not_found
-from engine.runtime.registered import Registered, check_sources, given_name, own_iri, producers, read_statement
+from engine.runtime.registered import Registered, check_sources, given_name, own_iri, read_statement
 from engine.runtime.resources import QueryInfo
 from engine.runtime.rows import Kind
 from engine.runtime.statement_checks import needs_of
@@ -218,7 +218,8 @@ def _register(end: Appender, name: str, text: str, statement: Statement, wish: W
 
 def _check_producers(statement: Statement, name: str, view: View, wish: Wish | None = None) -> None:
     """Refuse to begin a query that could not go on: one that it reads is paused or has failed. What a query has made is in no log."""
-    below = producers(statement, view.catalogue.queries)
+    makers = view.catalogue.queries.makers
+    below = [makers[iri] for iri in dict.fromkeys(source.stream for source in statement.streams) if iri in makers]
     for query in below:
         state = view.standing(query)
         if state != "running":

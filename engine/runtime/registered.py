@@ -287,11 +287,6 @@ def check_sources(statement: Statement, name: str, makes: str | None, queries: Q
         raise DiagnosticError(*found)
 
 
-def producers(statement: Statement, queries: Queries[Registered]) -> list[Registered]:
-    makers = queries.makers
-    return [makers[iri] for iri in dict.fromkeys(source.stream for source in statement.streams) if iri in makers]
-
-
 def _no_triples(statement: Statement, queries: Queries[Registered], base_url: str) -> Iterator[Diagnostic]:
     for source in statement.streams:
         for query in queries.values():

@@ -42,15 +42,11 @@ class Graphs:
         count = edges.count()
         way = self._force or choose(count)
         if way == "graphframes" and not self._session.graphframes:
-            self._tell()
-            way = "sql"
+            if not self._told:
+                logging.getLogger(__name__).warning("reachability by the twin in Spark SQL: GraphFrames not loaded (%s)",
+                                                    self._session.graphframes_reason)
+            self._told, way = True, "sql"
         return _SOLVERS[way](edges, base, within), Chosen("reachability", count, way)
-
-    def _tell(self) -> None:
-        if not self._told:
-            logging.getLogger(__name__).warning("reachability by the twin in Spark SQL: GraphFrames not loaded (%s)",
-                                                self._session.graphframes_reason)
-            self._told = True
 
 
 def in_task(edges: DataFrame, base: DataFrame | None, within: Within) -> DataFrame:
