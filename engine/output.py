@@ -76,11 +76,6 @@ def boolean_json(value: bool) -> bytes:
     return b'{"head":{},"boolean":' + (b"true}" if value else b"false}")
 
 
-def ntriples(table: pa.Table) -> bytes:
-    """N-Triples of a table with columns s, p, o."""
-    return _ntriples([table])[0]
-
-
 def triples_in(payload: bytes) -> tuple[Triple, ...]:
     """The triples of such N-Triples: only the object may have spaces in it."""
     lines = (line[:-2].split(" ", 2) for line in payload.decode().splitlines())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from engine.execution.compiled import STAGES
 from engine.runtime.place import PROCESS_TRIPLES
 from engine.spark.settings import master_of
 from grammar.rule_sets import RULE_SET_EXTENSIONS, TIMED_EXTENSIONS
@@ -16,7 +17,6 @@ from server.limits import Limits
 
 Value = TypeVar("Value")
 INTERRUPTED = 130   # as the shell has it of SIGINT
-EXPLAIN_STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,7 +82,7 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     add("--derived", metavar="P,Q", help="of a rule program: these predicates only, of those that its rules derive")
     add("--until", type=_read_by(moment), metavar="TIME",
         help="of a rule program: up to then, in milliseconds or an xsd:dateTime (default: as far as its facts lead)")
-    add("--explain", choices=EXPLAIN_STAGES, metavar="STAGE", help=f"show the plan instead: {', '.join(EXPLAIN_STAGES)}")
+    add("--explain", choices=STAGES, metavar="STAGE", help=f"show the plan instead: {', '.join(STAGES)}")
     add("--master", type=_read_by(master_of), help="evaluate on Spark there, such as local[2] (default: THALWEG_MASTER; else in "
         f"this process, above {PROCESS_TRIPLES} triples on Spark)")
     parser.set_defaults(do=_run)

@@ -76,7 +76,6 @@ class Demo:
         self._engine = engine
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo", daemon=True)
-        self.loaded = threading.Event()
 
     def start(self) -> None:
         self._thread.start()
@@ -98,7 +97,6 @@ class Demo:
         for name in QUERIES:
             if name not in known:
                 engine.register((EXAMPLES / f"{name}.rq").read_text(encoding="utf-8"), name)
-        self.loaded.set()
 
     def _run(self) -> None:
         while not self._engine.ready:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, cast
 
 from engine.runtime.errors import EngineError
@@ -24,8 +25,8 @@ class Bell:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._future: asyncio.Future[None] | None = None
-        self._rung = self._ringing = False
+        self._rung = asyncio.Event()
+        self._ringing = False
 
     def ring(self) -> None:
         """Wake the waiting task, or let it not fall asleep."""
@@ -38,20 +39,15 @@ class Bell:
             pass  # The loop is closed: there is nobody to wake.
 
     def _set(self) -> None:
-        self._ringing, self._rung = False, True
-        if self._future is not None and not self._future.done():
-            self._future.set_result(None)
+        self._ringing = False
+        self._rung.set()
 
     async def wait(self, seconds: float) -> None:
         """Return when rung, at the latest after `seconds`."""
-        if not self._rung:
-            self._future = self._loop.create_future()
-            timer = self._loop.call_later(max(0.0, seconds), self._set)
-            try:
-                await self._future
-            finally:
-                timer.cancel()
-        self._rung = False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._rung.wait()
+        self._rung.clear()
 
 
 class Hub:
@@ -99,7 +95,9 @@ class Hub:
         except Problem as problem:
             if problem.slug != "quota-subscribers" or media != SSE:
                 raise
-            await self._turn_away(send, problem)
+            # What an EventSource understands: come again later.
+            body = f"retry: {self.limits.retry_when_full_ms}\n".encode() + sse(bye("quota", True, problem.body()))
+            await respond(send, 200, {**headers(SSE, "none"), **_ALWAYS}.items(), body)
             return
         except EngineError as error:
             if media == SSE and error.status == 410:
@@ -117,11 +115,6 @@ class Hub:
     async def run(self, work: Callable[[], Any]) -> Any:
         """Do blocking work beside the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-
-    async def _turn_away(self, send: Send, problem: Problem) -> None:
-        """What an EventSource understands: come again later."""
-        body = f"retry: {self.limits.retry_when_full_ms}\n".encode() + sse(bye("quota", True, problem.body()))
-        await respond(send, 200, {**headers(SSE, "none"), **_ALWAYS}.items(), body)
 
 
 class _Client:

@@ -66,8 +66,9 @@ def run_program(given: argparse.Namespace, out: TextIO) -> None:
     static = [triple for _, triple in static_triples(given.graph, program)]
     found = run(program, as_given(facts, streamed, static), given.until, names)
     if found.cut:
-        print(f"warning: The rules go on deriving for ever: what is shown ends with the facts, at {_last(found, unit_ms)}. "
-              "--until TIME shows more.", file=sys.stderr)
+        last = f"{found.of.hi / 2 / unit_ms:.15g}" + ("" if unit_ms == 1 else f" ({found.of.hi / 2:.15g} ms)")
+        print(f"warning: The rules go on deriving for ever: what is shown ends with the facts, at {last}. --until TIME shows more.",
+              file=sys.stderr)
     out.write(print_facts(_shown(found, program), unit_ms) if given.format == "facts" else _as_json(found))
 
 
@@ -140,11 +141,6 @@ def _shown(found: Derived, program: RuleSet) -> list[Fact]:
     """The facts; on a timeline of granules from the first one of each to its last: ``[2,4]``, and not ``[2,5)``."""
     length = 2 * program.granularity_ms
     return [Fact(f.atom, Interval(f.interval.lo, f.interval.hi + 1 - length)) if length else f for f in found.facts]
-
-
-def _last(found: Derived, unit_ms: int) -> str:
-    """The last point of what is shown, in units of the program and in ms."""
-    return f"{found.of.hi / 2 / unit_ms:.15g}" + ("" if unit_ms == 1 else f" ({found.of.hi / 2:.15g} ms)")
 
 
 def _as_json(found: Derived) -> str:

@@ -200,7 +200,7 @@ def listen(host: str, port: int, backlog: int = Limits().backlog) -> socket.sock
     return listener
 
 
-def raise_file_limit(connections: int) -> int:
+def raise_file_limit(connections: int) -> None:
     """Raise the soft limit of open files to the hard one; ValueError where the connections would not fit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -208,7 +208,6 @@ def raise_file_limit(connections: int) -> int:
     if hard != resource.RLIM_INFINITY and hard < connections + 256:
         raise ValueError(f"{connections} connections need {connections + 256} open files; this process may have {hard} (ulimit -n), "
                          "so set --limit connections=.")
-    return hard
 
 
 _TOUR = """Try:

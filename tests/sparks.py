@@ -133,9 +133,13 @@ def _end(process: int) -> bool:
     return True
 
 
+def jvm_pid(session: Session) -> int:
+    return session._process.pid
+
+
 def executors(session: Session) -> list[int]:
     """The JVMs that run tasks: the session's own, or on a cluster the children of its workers."""
-    return [session.jvm_pid] if session.settings.local else [executor for each in executors_of_cluster() for executor in each]
+    return [jvm_pid(session)] if session.settings.local else [executor for each in executors_of_cluster() for executor in each]
 
 
 def executors_of_cluster() -> list[list[int]]:

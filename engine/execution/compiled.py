@@ -102,11 +102,6 @@ class Compiled:
             self.constants_of(closure)
 
     @property
-    def on_change(self) -> bool:
-        """Whether it is evaluated once per distinct event time instead of at window closes."""
-        return self.statement.on_change
-
-    @property
     def keeps_closures(self) -> bool:
         """Whether some of its closures have intervals, so that they can be kept."""
         return any(closed.has_intervals for closed in self.closures)
@@ -120,7 +115,7 @@ class Compiled:
     def changing(self) -> float:
         """The share of its time windows that is new at an evaluation, of the one where it is most."""
         windows = [source.window for source in self.statement.streams if isinstance(source.window, TimeWindow)]
-        return 0.0 if self.on_change else max((min(1.0, w.step_ms / w.range_ms) for w in windows), default=1.0)
+        return 0.0 if self.statement.on_change else max((min(1.0, w.step_ms / w.range_ms) for w in windows), default=1.0)
 
     @property
     def pace(self) -> str:
@@ -171,11 +166,7 @@ class Compiled:
         shape = shape_of(self.shared, _follows_from_its_variables)
         if shape is None:
             return None
-        return replace(shape, key=(shape.key, type(query), tuple(template), self.statement.columns, self.on_change))
-
-    def text_of(self, plan: Plan, typed: bool, kinds: Kinds) -> PlanText:
-        """The text for tasks of a plan that stands for this one's, among others, over windows whose objects have no other kinds."""
-        return self._emit("local", typed, plan, kinds)
+        return replace(shape, key=(shape.key, type(query), tuple(template), self.statement.columns, self.statement.on_change))
 
     def kept_texts(self, text: PlanText, typed: bool) -> tuple[KeptText, ...]:
         """The statements of the kept relations that a text samples."""
@@ -194,7 +185,7 @@ class Compiled:
         if text is None:
             if len(self.texts) >= MOST_TEXTS:
                 self.texts.clear()
-            text = self.texts[key] = self._emit(executor, typed, self.plan_in(form), kinds, by_panes=True)
+            text = self.texts[key] = self.emit(executor, typed, self.plan_in(form), kinds, by_panes=True)
         return text
 
     def plan_in(self, form: Form) -> Plan:
@@ -203,9 +194,10 @@ class Compiled:
 
     @property
     def _label_offset(self) -> int:
-        return -1 if self.on_change else 0
+        return -1 if self.statement.on_change else 0
 
-    def _emit(self, executor: str, typed: bool, plan: Plan, kinds: Kinds, by_panes: bool = False) -> PlanText:
+    def emit(self, executor: str, typed: bool, plan: Plan, kinds: Kinds, by_panes: bool = False) -> PlanText:
+        """The text of a plan, its own or one that stands for it and others, over windows whose objects have no other kinds."""
         dialect = DIALECTS[executor]
         lowering = Lowering(dialect, self.identity, self._label_offset, quick=typed)
         emitter = Emitter(dialect, lowering, typed_variables(plan) if typed else frozenset(), kinds, by_panes=by_panes)

@@ -85,7 +85,7 @@ class Due:
         """What the text of an evaluation needs; `since` is 0 once all that is there came later, so that queries can share."""
         statement = self.compiled.statement
         before = any(content.first <= self.since for content in self.streams.values())
-        return Evaluation(self.ticks, self.since if before else 0, self.compiled.on_change, statement.start_at_ms,
+        return Evaluation(self.ticks, self.since if before else 0, statement.on_change, statement.start_at_ms,
                           isinstance(self.compiled.plan, Begun))
 
 

@@ -30,9 +30,8 @@ from engine.execution.shapes import Shapes, Sharing
 from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.statement import Program, StreamSource
 from engine.limits import Cancelled, LimitExceeded, Postponed
-from engine.plan.graphs import Chosen, Way
+from engine.plan.graphs import Chosen
 from engine.plan.nodes import KeptSource, StaticSource, ValiditySource
-from engine.plan.order import Estimate
 from engine.sql.dialect import DIALECTS, UNDECIDED
 from engine.sql.emit import PlanText
 from engine.sql.kept import KeptText
@@ -71,7 +70,7 @@ class Executor:
     take a choice away, for tests and benchmarks."""
 
     def __init__(self, tasks: Tasks, sql: SqlPlans | None = None, *, force_executor: ExecutorName | None = None,
-                 force_strategy: StrategyName | None = None, force_graphs: Way | None = None, closed_rows: int = CLOSED_ROWS,
+                 force_strategy: StrategyName | None = None, closed_rows: int = CLOSED_ROWS,
                  forgets: bool = True, states: Path | None = None, pump: Executor | None = None) -> None:
         """`tasks` runs what is `local`, `sql` the rest; without it all is `local`. `closed_rows`: above it the closures of `sql` are made
         by rounds of Spark jobs. `forgets`: workers forget the closures that it does not keep. `states` is the folder for what programs with
@@ -86,7 +85,6 @@ class Executor:
         self.force_strategy = force_strategy
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {} if pump is None else pump.choices
         self.ran: dict[str, Ran] = {} if pump is None else pump.ran
-        self.force_graphs = force_graphs
         self._closures: dict[str, KeptClosures] = {} if pump is None else pump._closures
         self._too_large: set[str] = set() if pump is None else pump._too_large
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
@@ -100,7 +98,7 @@ class Executor:
     def beside(self) -> Executor:
         """One for other threads: it shares what is kept of each query, and has views and segments of its own."""
         self._beside = Executor(self._tasks, self._sql.beside(), force_executor=self.force_executor, force_strategy=self.force_strategy,
-                                force_graphs=self.force_graphs, closed_rows=self.closed_rows, pump=self)
+                                closed_rows=self.closed_rows, pump=self)
         return self._beside
 
     @property
@@ -225,7 +223,8 @@ class Executor:
         windows = compiled.statement.windows
         ranges = needed(windows, evaluation)
         rows = sum(due.streams[iri].rows for iri in ranges)
-        compiled.adapt(rows, lambda: _live(due))
+        compiled.adapt(rows, lambda: merge_estimates([*(content.estimate() for content in due.streams.values()),
+                                                      *map(table_estimate, due.graphs.values())]))
         keeping = compiled.with_goal or compiled
         keeps = due.query not in self._too_large and self.force_executor != "sql" and self._keeps(due, keeping, rows)
         most = self.closed_rows if compiled.closures and not keeps else RESIDENT_ROWS if self._following or keeps else LOCAL_ROWS
@@ -542,8 +541,3 @@ def _fitting(due: Due) -> int:
     if due.compiled.timed or isinstance(due.compiled.statement.query, Program):
         return len(due.ticks)
     return WIDEST_ROWS // max(1, sum(content.rows for content in due.streams.values()))
-
-
-def _live(due: Due) -> Estimate:
-    """Counts of all that the query reads, as it is now."""
-    return merge_estimates([*(c.estimate() for c in due.streams.values()), *map(table_estimate, due.graphs.values())])

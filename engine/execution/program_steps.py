@@ -40,22 +40,17 @@ class TimedPrograms:
         return frozenset(map(self._mark, list(self._plans)))
 
     def job(self, due: Due) -> PlanJob:
-        """The step of a program, or chain, as it is run."""
-        step, own = self.step(due)
-        rows = sum(table.num_rows for table in own.values()) + (due.state or ProgramPosition()).held
-        return PlanJob(due, due.evaluation, "local", str, frozenset(own), rows, own=own, step=step)
-
-    def step(self, due: Due) -> tuple[TimedStep | StagedStep, dict[str, pa.Table]]:
-        """The step that takes a program, or the chain of programs that a query needs, on to the last T that is due, and the tables that it
-        reads."""
+        """The step that takes a program, or the chain of programs that a query needs, on to the last T that is due, as it is run."""
         before, after, chain = due.state or ProgramPosition(), _after(due), due.compiled.staged
         streams, graphs = _tables(due, due.graphs if chain is None else chain.graphs)
         at = before.until if chain is None else due.new_from_ms if before.number else MIN
         common = (self._mark(due.query), self._plan(due), before.number, at, str(self.folder / before.file), str(self.folder / after.file),
                   tuple(streams), tuple(graphs), due.limits.state_rows)
-        if chain is None:
-            return TimedStep(*common, after.until), streams | graphs
-        return StagedStep(*common, due.ticks, due.evaluation.on_change, due.look), streams | graphs
+        step = (TimedStep(*common, after.until) if chain is None
+                else StagedStep(*common, due.ticks, due.compiled.statement.on_change, due.look))
+        own = streams | graphs
+        rows = sum(table.num_rows for table in own.values()) + before.held
+        return PlanJob(due, due.evaluation, "local", str, frozenset(own), rows, own=own, step=step)
 
     def seen(self, due: Due, table: pa.Table) -> Due:
         """The evaluations that count, with what a query's chain of programs derives, from what a task gave."""

@@ -139,7 +139,7 @@ class Shapes:
                 del self._texts[next(iter(self._texts))]
             assert compiled.shared is not None
             plan = with_given(compiled.shared, of_constants, of_tables)
-            self._texts[key] = compiled.text_of(plan, typed, kinds), tuple(_given(plan))
+            self._texts[key] = compiled.emit("local", typed, plan, kinds), tuple(_given(plan))
         return self._texts[key]
 
 

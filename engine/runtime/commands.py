@@ -16,7 +16,6 @@ from engine.execution.compiled import Compiled
 from engine.output import triples_in
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import Catalogue, check_growth, plan_key
-from engine.runtime.clock import Clock
 from engine.runtime.describe import made_info, stream_info
 from engine.runtime.errors import conflict, in_use, not_found, unavailable
 from engine.runtime.machine import Machine
@@ -24,7 +23,6 @@ from engine.runtime.registered import Registered
 from engine.runtime.resources import DeadLetter, Item, Receipt, Rejection, StreamInfo, TailEvent, TailPart
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Kind, Prepared, prepare, prepare_table
-from engine.runtime.settings import Settings
 from engine.runtime.streams import Terms, check_name, check_pushable, describe, made_by_a_query
 from engine.runtime.view import View
 
@@ -53,9 +51,8 @@ class StaleError(Exception):
 class Commands:
     """What all parts of the engine's surface share (service.py), and what may be done with streams."""
 
-    def __init__(self, settings: Settings, clock: Clock, machine: Machine) -> None:
-        self.settings = settings
-        self.clock = clock
+    def __init__(self, machine: Machine) -> None:
+        self.settings, self.clock = machine.settings, machine.clock
         self._machine = machine
         self._turn = threading.Lock()
 
@@ -68,22 +65,18 @@ class Commands:
         return Catalog(known.times, view.graphs, known.rule_sets, own.max_window_ms, own.window_steps, own.window_items,
                        bool(options.get("mixedTime", False)))
 
-    def _hand(self, plans: Mapping[str, Compiled], end: Appender) -> None:
-        """Give the pump these plans of queries, by name, as they are from the end of the log on."""
-        graphs = {iri: version.position for iri, version in end.catalogue.graphs.items()}
-        for name, compiled in plans.items():
-            query = end.catalogue.queries[name]
-            self._machine.planned.hand(plan_key(query.definition, query.statement, graphs, end.catalogue.rules), compiled)
-
     def _write(self, decide: Decision[Reply], plans: Mapping[str, Compiled] = NO_PLANS) -> tuple[Reply, View]:
-        """Decide a command and append its records: its reply, and the view just after it."""
+        """Decide a command and append its records: its reply, and the view just after it. The pump gets the plans of queries, by name, as
+        they are from the end of the log on."""
         self._machine.check_running()
 
         def decided(end: Appender, now: int) -> tuple[Rows, tuple[Reply, View]]:
             snapshot = self._machine.view.snapshot
             rows, reply = decide(end, View(end.catalogue, snapshot, end.sources), now)
-            if rows:
-                self._hand(plans, end)
+            graphs = {iri: version.position for iri, version in end.catalogue.graphs.items()}
+            for name, compiled in plans.items() if rows else ():
+                query = end.catalogue.queries[name]
+                self._machine.planned.hand(plan_key(query.definition, query.statement, graphs, end.catalogue.rules), compiled)
             return rows, (reply, View(end.catalogue, snapshot, end.sources))
 
         try:

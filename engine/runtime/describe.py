@@ -26,7 +26,8 @@ def query_info(query: Registered, view: View, base_url: str, now_ms: int) -> Que
         windows=tuple(window_json(source, view) for source in statement.streams), variables=statement.columns,
         state=view.state(query), epoch=definition.epoch, since_ms=definition.registered_ms, restarts=definition.restarts,
         error=view.error(query), progress=progress(query, view, now_ms),
-        options=dict(definition.options), makes=_makes(query, view), media=definition.media)
+        options=dict(definition.options), media=definition.media,
+        makes=None if query.makes is None else {"stream": query.makes, "usedBy": _users(query.makes, view)})
 
 
 def held_facts(statement: Statement, seen: Seen | None) -> dict[str, Any]:
@@ -73,12 +74,6 @@ def window_json(source: StreamSource, view: View) -> dict[str, Any]:
     return found
 
 
-def _makes(query: Registered, view: View) -> dict[str, Any] | None:
-    if query.makes is None:
-        return None
-    return {"stream": query.makes, "usedBy": sorted(reader.name for reader in view.catalogue.queries.readers(query.makes))}
-
-
 def progress(query: Registered, view: View, now_ms: int) -> dict[str, Any]:
     """How far a query is: the member ``progress`` of its resource. It has no lag where nothing has been evaluated, or it is idle."""
     seen, snapshot = view.seen(query), view.snapshot
@@ -119,7 +114,7 @@ def made_info(query: Registered, iri: str, view: View, now_ms: int) -> StreamInf
              "itemsPerSecond": view.snapshot.measured.stream(iri, now_ms)}
     descriptor = {"iri": iri, "timestampPredicate": PROV_TIME, "time": view.catalogue.times[iri],
                   "source": {"type": "query", "query": query.name}}
-    return StreamInfo(query.name, iri, descriptor, state, _users(iri, view))
+    return StreamInfo(query.name, iri, descriptor, state, tuple(_users(iri, view)))
 
 
 def stream_info(name: str, descriptor: Mapping[str, Any], view: View, now_ms: int) -> StreamInfo:
@@ -129,8 +124,8 @@ def stream_info(name: str, descriptor: Mapping[str, Any], view: View, now_ms: in
         state |= {"items": source.items, "late": source.late, "deadLetters": source.refused + source.late * source.keep_late,
                   "watermark": iso(source.watermark), "idle": source.idle,
                   "itemsPerSecond": view.snapshot.measured.stream(source.iri, now_ms)}
-    return StreamInfo(name, descriptor["iri"], dict(descriptor), state, _users(descriptor["iri"], view))
+    return StreamInfo(name, descriptor["iri"], dict(descriptor), state, tuple(_users(descriptor["iri"], view)))
 
 
-def _users(iri: str, view: View) -> tuple[str, ...]:
-    return tuple(sorted(query.name for query in view.catalogue.queries.readers(iri)))
+def _users(iri: str, view: View) -> list[str]:
+    return sorted(query.name for query in view.catalogue.queries.readers(iri))

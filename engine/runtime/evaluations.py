@@ -5,7 +5,7 @@ meanwhile: whoever takes up the result log evaluates it again."""
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
 from typing import Any
@@ -112,15 +112,12 @@ class Evaluations(Barriers):
         if failures := [answer.error for answer in answers if answer.error is not None and not isinstance(answer.error, LimitExceeded)]:
             if not self._alive():
                 raise EvaluatorDownError(f"the evaluator is down: {failures[0]}") from failures[0]
-        ready = self._payloads(answers, queries)
+        ready = payloads_together({
+            (answer.query, answer.tick): (query.statement.form, first_rows(answer.table, self._limits.rows)) for answer in answers
+            if answer.table is not None and answer.written is None and answer.reported
+            and (query := queries[answer.query]).shows_answers and query.state == "running"})
         for epoch, found in groupby(answers, lambda answer: answer.query):
             self._log(queries[epoch], list(found), made, ready)
-
-    def _payloads(self, answers: Sequence[Answer], queries: Mapping[str, LiveQuery]) -> Payloads:
-        relations = {(answer.query, answer.tick): (query.statement.form, first_rows(answer.table, self._limits.rows)) for answer in answers
-                     if answer.table is not None and answer.written is None and answer.reported
-                     and (query := queries[answer.query]).shows_answers and query.state == "running"}
-        return payloads_together(relations)
 
     def _log(self, query: LiveQuery, answers: Sequence[Answer], made: Made, ready: Payloads) -> None:
         """Log the answers up to the first failure, which ends the query."""

@@ -114,7 +114,10 @@ class Evaluator:
         """Start the feed, catch up with the log, and send a few empty records through: the first batches are slow."""
         machine = self._machine
         machine.keeper.merge(1)
-        self._clear_checkpoints()
+        checkpoints = machine.settings.checkpoint_folder
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        if checkpoints.exists():    # those of a feed before are of no use, and must not hinder the new one
+            machine.aside.move(checkpoints, "old checkpoints that cannot be removed")
         self.feed = machine.backend.feed(self._batch, self._broken)
         self.feed.start()
         end = max((file.last for file in machine.folder.waiting(machine.position)), default=0)
@@ -134,13 +137,6 @@ class Evaluator:
                 raise
             _LOG.warning("%s", full)
             return 0
-
-    def _clear_checkpoints(self) -> None:
-        """The checkpoints of a feed before are of no use; what cannot be removed must not hinder the new one."""
-        folder = self._machine.settings.checkpoint_folder
-        shutil.rmtree(folder, ignore_errors=True)
-        if folder.exists():
-            self._machine.aside.move(folder, "old checkpoints that cannot be removed")
 
     # --- batches
 

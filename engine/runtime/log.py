@@ -244,8 +244,11 @@ class LogFolder:
         """Delete archived files last changed before `before_mtime` (s since the epoch) and without items from `oldest_ms` on."""
         old = [(file, newest) for file in _files(self.archive_folder) if file.path.stat().st_mtime < before_mtime
                and (newest := self._usable(file, lambda: newest_time(file.path))) is not None and newest < oldest_ms]
-        if old:
-            self._note_expired(max(newest for _, newest in old), max(file.last for file, _ in old))
+        if old:     # before the files go: how far everything is known to be there no more
+            before = self.expired() if self._expired.exists() else (MIN, 0)
+            newest_ms, last = max(newest for _, newest in old), max(file.last for file, _ in old)
+            with whole_file(self._expired, self._staging / self._expired.name) as sink:
+                sink.write(f"{max(newest_ms, before[0])} {max(last, before[1])}".encode())
         for file, _ in old:
             file.path.unlink(missing_ok=True)
         return len(old)
@@ -258,12 +261,6 @@ class LogFolder:
             first = min((file.first for file in self.files()), default=1)
             return (MIN, 0) if first == 1 else (MAX, first - 1)
         return int(newest), int(last)
-
-    def _note_expired(self, newest_ms: int, last: int) -> None:
-        """Before the files go: how far everything is known to be there no more."""
-        before = self.expired() if self._expired.exists() else (MIN, 0)
-        with whole_file(self._expired, self._staging / self._expired.name) as sink:
-            sink.write(f"{max(newest_ms, before[0])} {max(last, before[1])}".encode())
 
     def _write(self, table: pa.Table, folder: Path, compression: str) -> LogFile:
         name = _name(table)

@@ -55,7 +55,6 @@ class LogWriter:
         is in it than what is pushed."""
         self.folder = folder
         self.appender = appender
-        self.failure: BaseException | None = None
         self._now, self._interval = now, interval_ms / 1000
         self._arrival_streams, self._processed, self._written = arrival_streams, processed, written
         self._waiting: deque[int] = deque()

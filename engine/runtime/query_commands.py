@@ -1,7 +1,7 @@
 """Commands on queries: registration, states, removal. A query that makes a stream is not removed,
 paused or replaced under its readers unless forced."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace as changed
 from itertools import count
 from typing import Any, Self
@@ -12,17 +12,13 @@ from engine.ir.windows import with_rule_windows
 from engine.limits import NAMES, EvaluationLimits
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import check_growth
-from engine.runtime.clock import Clock
 from engine.runtime.commands import Check, Commands, Proposal, Rows, StaleError, unchecked
 from engine.runtime.describe import query_info
 from engine.runtime.errors import EngineError, conflict, in_use, not_found
-from engine.runtime.machine import Machine
-from engine.runtime.registered import Registered, check_sources, given_name, own_iri, producers, read_statement
+from engine.runtime.registered import Registered, check_sources, given_name, own_iri, read_statement
 from engine.runtime.resources import QueryInfo
 from engine.runtime.rows import Kind
-from engine.runtime.settings import Settings
 from engine.runtime.statement_checks import needs_of
-from engine.runtime.stores import ParseRules
 from engine.runtime.streams import check_name
 from engine.runtime.view import View
 
@@ -59,11 +55,6 @@ class Wish:
 
 
 class QueryCommands(Commands):
-    def __init__(self, settings: Settings, clock: Clock, machine: Machine, parse: Callable[[str], Statement],
-                 parse_rules: ParseRules) -> None:
-        super().__init__(settings, clock, machine)
-        self._parse, self._parse_rules = parse, parse_rules
-
     def register(self, text: str, name: str | None = None, options: dict[str, Any] | None = None,
                  check: Check[QueryInfo] = unchecked) -> tuple[QueryInfo, bool]:
         """Register a continuous query under `name`, the name in its text, or a new one. The same again is no change; another text
@@ -187,7 +178,7 @@ class QueryCommands(Commands):
     # --- what must hold
 
     def _statement(self, text: str, media: str | None) -> Statement:
-        return read_statement(text, media, self._parse, self._parse_rules)
+        return read_statement(text, media, self._machine.parse, self._machine.parse_rules)
 
     def _compile(self, statement: Statement, name: str, options: Mapping[str, Any], view: View, stream: str | None = None, *,
                  asked_once: bool = False) -> Compiled:
@@ -227,7 +218,8 @@ def _register(end: Appender, name: str, text: str, statement: Statement, wish: W
 
 def _check_producers(statement: Statement, name: str, view: View, wish: Wish | None = None) -> None:
     """Refuse to begin a query that could not go on: one that it reads is paused or has failed. What a query has made is in no log."""
-    below = producers(statement, view.catalogue.queries)
+    makers = view.catalogue.queries.makers
+    below = [makers[iri] for iri in dict.fromkeys(source.stream for source in statement.streams) if iri in makers]
     for query in below:
         state = view.standing(query)
         if state != "running":

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -223,23 +224,18 @@ class Queries(dict[str, Query]):
         makers = self.makers
         if not makers:
             return list(dict.fromkeys((tick, query.streams) for query, tick in evaluations))
-        return list(dict.fromkeys(one for query, tick in evaluations for one in self._awaited(query, tick, makers)))
-
-    @staticmethod
-    def _awaited(query: Query, tick: int, makers: Mapping[str, Query]) -> list[tuple[int, tuple[str, ...]]]:
-        found: list[tuple[int, tuple[str, ...]]] = []
-        seen: set[tuple[str, int]] = set()
-        waiting = [(query, tick)]
+        found: dict[tuple[int, tuple[str, ...]], None] = {}
+        seen = set[tuple[str, int]]()
+        waiting = deque(evaluations)
         while waiting:
-            asked, at = waiting.pop(0)
-            if (asked.name, at) in seen:
-                continue
-            seen.add((asked.name, at))
-            if pushed := tuple(iri for iri in asked.streams if iri not in makers):
-                found.append((at, pushed))
-            producers = [makers[iri] for iri in asked.streams if iri in makers]
-            waiting += [(producer, producer.timetable.tick_from(at)) for producer in producers]
-        return found
+            asked, at = waiting.popleft()
+            if (asked.name, at) not in seen:
+                seen.add((asked.name, at))
+                if pushed := tuple(iri for iri in asked.streams if iri not in makers):
+                    found[at, pushed] = None
+                producers = [makers[iri] for iri in asked.streams if iri in makers]
+                waiting += [(producer, producer.timetable.tick_from(at)) for producer in producers]
+        return list(found)
 
 
 class FixedQueries(Queries[Query]):
@@ -289,11 +285,6 @@ def check_sources(statement: Statement, name: str, makes: str | None, queries: Q
     found = [*_no_triples(statement, queries, base_url), *_cycles(statement, name, makes, queries)]
     if found:
         raise DiagnosticError(*found)
-
-
-def producers(statement: Statement, queries: Queries[Registered]) -> list[Registered]:
-    makers = queries.makers
-    return [makers[iri] for iri in dict.fromkeys(source.stream for source in statement.streams) if iri in makers]
 
 
 def _no_triples(statement: Statement, queries: Queries[Registered], base_url: str) -> Iterator[Diagnostic]:

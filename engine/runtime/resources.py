@@ -264,12 +264,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class OneShot:
-    """The answer of a one-shot SPARQL query. `table` has a column of tokens per variable, or s p o for graphs."""
+    """The answer of a one-shot SPARQL query. `table` has a column of tokens per variable, or s p o for graphs; a row where ASK is true."""
 
     form: str
-    variables: tuple[str, ...]
-    table: pa.Table | None
-    boolean: bool | None = None
+    table: pa.Table
 
 
 @dataclass(frozen=True, slots=True)

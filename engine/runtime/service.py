@@ -37,9 +37,7 @@ class Engine(UploadCommands):
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock | None = None,
                  backend: Backend | None = None, parse_rules: ParseRules = reads_no_rules) -> None:
-        clock = clock or Clock()
-        machine = Machine(settings, parse, parse_rules, clock, backend or Backend(settings))
-        super().__init__(settings, clock, machine, parse, parse_rules)
+        super().__init__(Machine(settings, parse, parse_rules, clock or Clock(), backend or Backend(settings)))
 
     # --- life
 
@@ -162,7 +160,7 @@ class Engine(UploadCommands):
         self._machine.check_evaluating()
         timeout_s = timeout_s or self.settings.one_shot_timeout_s
         deadline = time.monotonic() + timeout_s
-        statement = self._parse(text)
+        statement = self._machine.parse(text)
         if statement.streams:
             self._machine.catch_up()
         view = self._machine.view
@@ -193,8 +191,7 @@ class Engine(UploadCommands):
             raise EngineError("over-limit", 422, f"{answer.error.detail}.", {"limit": answer.error.limit})
         if answer.error is not None or answer.table is None:
             raise EngineError("internal", 500, f"The query failed: {answer.error}")
-        table = answer.table
-        return OneShot(statement.form, statement.columns, table, table.num_rows > 0 if statement.form == "ASK" else None)
+        return OneShot(statement.form, answer.table)
 
 
 def _check_in_time(deadline: float, timeout_s: float) -> float:

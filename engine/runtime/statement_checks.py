@@ -5,7 +5,7 @@ Estimates decide no result: what is registered is held to the limits of its eval
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,6 +40,8 @@ _CASTS = "casts are xsd:integer, xsd:decimal, xsd:double, xsd:float, xsd:string,
 # Functions that are there for variables without a value.
 _OF_UNBOUND = frozenset(("BOUND", "COALESCE"))
 _FLAGS = {"REGEX": 2, "REPLACE": 3}     # the place of the flags, behind that of the pattern, 1
+_Part = tuple[frozenset[Variable], tuple[ir.TriplePattern, ...]]
+"""Something that is joined: its variables and, where there are, triple patterns."""
 
 
 def statement_warnings(statement: Statement, graphs: Mapping[str, pa.Table], rules: Mapping[str, RuleSet],
@@ -235,50 +237,38 @@ def _scaled(estimate: Estimate, rows: int) -> Estimate:
                     {c: int(count * share) for c, count in estimate.classes.items()})
 
 
-@dataclass(slots=True)
-class _Conjunction:
-    """What is joined with what: for each of its parts the variables and, where there are, triple patterns. `inside` are patterns that are
-    a relation of their own before they are joined."""
-
-    parts: list[tuple[frozenset[Variable], tuple[ir.TriplePattern, ...]]] = field(default_factory=list)
-    inside: list[ir.Pattern] = field(default_factory=list)
-
-    def add(self, pattern: ir.Pattern, graph: frozenset[Variable] = frozenset()) -> None:
-        """Take in a pattern, within the graph or window of a name."""
-        match pattern:
-            case ir.BGP(triples=triples):
-                self.parts += [(ir.scope(ir.BGP((triple,))) | graph, (triple,)) for triple in triples]
-            case ir.Join(left=left, right=right) | ir.LeftJoin(left=left, right=right):
-                self.add(left, graph)
-                self.add(right, graph)
-            case ir.Filter(pattern=inner):
-                self.add(inner, graph)
-            case ir.Extend(pattern=inner, variable=variable, expression=expression):
-                self.add(inner, graph)
-                self.parts.append((frozenset(variables_of(expression)) | {variable}, ()))
-            case ir.GraphPattern(name=name, pattern=inner) | ir.WindowPattern(name=name, pattern=inner):
-                self.add(inner, graph | frozenset(variables_among(name)))
-            case _:
-                self.parts.append((ir.scope(pattern) | graph, ()))
-                self.inside += ir.children(pattern)
-
-    def unconnected(self) -> list[tuple[ir.TriplePattern, ...]]:
-        """The triple patterns in groups that share no variable."""
-        groups: list[tuple[frozenset[Variable], tuple[ir.TriplePattern, ...]]] = []
-        for variables, triples in self.parts:
-            for group in [group for group in groups if not group[0].isdisjoint(variables)]:
-                groups.remove(group)
-                variables, triples = variables | group[0], triples + group[1]
-            groups.append((variables, triples))
-        return [triples for _, triples in groups if triples]
-
-
 def _products(pattern: ir.Pattern) -> Iterator[list[tuple[ir.TriplePattern, ...]]]:
-    conjunction = _Conjunction()
-    conjunction.add(pattern)
-    yield conjunction.unconnected()
-    for inner in conjunction.inside:
+    """Of a pattern, and of each one within that is a relation of its own: the triple patterns in groups that share no variable."""
+    groups, inside = list[_Part](), list[ir.Pattern]()
+    for variables, triples in _parts(pattern, inside):
+        for group in [group for group in groups if not group[0].isdisjoint(variables)]:
+            groups.remove(group)
+            variables, triples = variables | group[0], triples + group[1]
+        groups.append((variables, triples))
+    yield [triples for _, triples in groups if triples]
+    for inner in inside:
         yield from _products(inner)
+
+
+def _parts(pattern: ir.Pattern, inside: list[ir.Pattern], graph: frozenset[Variable] = frozenset()) -> Iterator[_Part]:
+    """What is joined in a pattern, within the graph or window of a name; `inside` gets the patterns that are a relation of their own before
+    they are joined."""
+    match pattern:
+        case ir.BGP(triples=triples):
+            yield from ((ir.scope(ir.BGP((triple,))) | graph, (triple,)) for triple in triples)
+        case ir.Join(left=left, right=right) | ir.LeftJoin(left=left, right=right):
+            yield from _parts(left, inside, graph)
+            yield from _parts(right, inside, graph)
+        case ir.Filter(pattern=inner):
+            yield from _parts(inner, inside, graph)
+        case ir.Extend(pattern=inner, variable=variable, expression=expression):
+            yield from _parts(inner, inside, graph)
+            yield frozenset(variables_of(expression)) | {variable}, ()
+        case ir.GraphPattern(name=name, pattern=inner) | ir.WindowPattern(name=name, pattern=inner):
+            yield from _parts(inner, inside, graph | frozenset(variables_among(name)))
+        case _:
+            yield ir.scope(pattern) | graph, ()
+            inside += ir.children(pattern)
 
 
 def _least(triples: Sequence[ir.TriplePattern], estimate: Estimate) -> float:

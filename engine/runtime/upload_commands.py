@@ -99,7 +99,7 @@ class UploadCommands(QueryCommands):
     def put_rules(self, name: str, media: str, text: str, check: Check[RuleSetInfo] = unchecked) -> tuple[RuleSetInfo, bool]:
         """Set a rule set, or replace it: the queries that use it are planned anew. The same text again is no change."""
         _check_writable(check_name(name))
-        rules = checked(self._parse_rules(text, media, name), self.settings.max_window_ms)
+        rules = checked(self._machine.parse_rules(text, media, name), self.settings.max_window_ms)
 
         def prepare(view: View) -> Proposal[bool]:
             before = view.catalogue.rules.get(name)
@@ -122,7 +122,7 @@ class UploadCommands(QueryCommands):
 
     def check_rules(self, media: str, text: str) -> int:
         """How many rules and facts a text has, read as `put_rules` does; nothing is set."""
-        rules = checked(self._parse_rules(text, media, "rules"), self.settings.max_window_ms)
+        rules = checked(self._machine.parse_rules(text, media, "rules"), self.settings.max_window_ms)
         return len(rules.rules) + len(rules.facts)
 
     def rule_sets(self) -> list[RuleSetInfo]:

@@ -39,16 +39,13 @@ class Beside:
         else:
             try:
                 if not given_up():
-                    return self._timed(due)
+                    began = time.monotonic()
+                    self._session.spark.sparkContext.setLocalProperty("spark.scheduler.pool", BESIDE)
+                    answers = self._executor.evaluate([due])
+                    return answers, (time.monotonic() - began) * 1000
             finally:
                 self._free.release()
         return failures(due, Cancelled("nobody waits for it")), 0.0
-
-    def _timed(self, due: Due) -> tuple[list[Answer], float]:
-        began = time.monotonic()
-        self._session.spark.sparkContext.setLocalProperty("spark.scheduler.pool", BESIDE)
-        answers = self._executor.evaluate([due])
-        return answers, (time.monotonic() - began) * 1000
 
 
 class OneShots:

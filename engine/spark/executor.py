@@ -232,4 +232,4 @@ class Executor(executor.Executor):
                  force_graphs: Way | None = None, closed_rows: int = CLOSED_ROWS, forgets: bool = True, states: Path | None = None) -> None:
         jobs = Jobs(session)
         super().__init__(jobs, SqlPlans(session, jobs, force_graphs), force_executor=force_executor, force_strategy=force_strategy,
-                         force_graphs=force_graphs, closed_rows=closed_rows, forgets=forgets, states=states)
+                         closed_rows=closed_rows, forgets=forgets, states=states)

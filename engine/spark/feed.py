@@ -109,17 +109,14 @@ class Feed:
                 if ended:
                     self._on_failure(query.exception() or RuntimeError("the streaming query ended by itself"))
                     return
-                self._rotate(query)
+                query.stop()
+                self._files_seen = 0
+                self._query = self._launch()
+                shutil.rmtree(self._settings.checkpoints / str(self._generation - 1), ignore_errors=True)
             except Exception as failure:  # the query's own, or Py4J's when the JVM is gone: they have no common base
                 if not self._stopping.is_set():
                     self._on_failure(failure)
                 return
-
-    def _rotate(self, query: StreamingQuery) -> None:
-        query.stop()
-        self._files_seen = 0
-        self._query = self._launch()
-        shutil.rmtree(self._settings.checkpoints / str(self._generation - 1), ignore_errors=True)
 
     def wake(self) -> None:
         """Told by whoever writes: there are files that should not wait."""

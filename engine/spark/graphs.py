@@ -38,23 +38,15 @@ class Graphs:
 
     def reach(self, edges: DataFrame, base: DataFrame | None = None, within: Within = ()) -> tuple[DataFrame, Chosen]:
         """The pairs ``x y`` that begin as in `base` (None: with any edge) and go on along edges, each once."""
-        edges, chosen = self._choose(edges)
-        return _SOLVERS[chosen.way](edges, base, within), chosen
-
-    def _choose(self, edges: DataFrame) -> tuple[DataFrame, Chosen]:
         edges = edges.localCheckpoint(eager=False)
-        count, loaded = edges.count(), self._session.graphframes
+        count = edges.count()
         way = self._force or choose(count)
-        if way == "graphframes" and not loaded:
-            self._tell()
-            way = "sql"
-        return edges, Chosen("reachability", count, way)
-
-    def _tell(self) -> None:
-        if not self._told:
-            logging.getLogger(__name__).warning("reachability by the twin in Spark SQL: GraphFrames not loaded (%s)",
-                                                self._session.graphframes_reason)
-            self._told = True
+        if way == "graphframes" and not self._session.graphframes:
+            if not self._told:
+                logging.getLogger(__name__).warning("reachability by the twin in Spark SQL: GraphFrames not loaded (%s)",
+                                                    self._session.graphframes_reason)
+            self._told, way = True, "sql"
+        return _SOLVERS[way](edges, base, within), Chosen("reachability", count, way)
 
 
 def in_task(edges: DataFrame, base: DataFrame | None, within: Within) -> DataFrame:

@@ -55,7 +55,6 @@ class Java:
     home: Path
     major: int
     version: str
-    found_by: str
 
 
 def find_java(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Java:
@@ -63,8 +62,8 @@ def find_java(environment: Mapping[str, str] | None = None, root: Path = Path("/
     absolute folders of the system, for tests. Raises JavaNotFound."""
     known = os.environ if environment is None else environment
     unfit: list[Java] = []
-    for found_by, places in _places(known, root):
-        javas = [java for place in places if (java := read_java(place, found_by)) is not None]
+    for places in _places(known, root):
+        javas = [java for place in places if (java := read_java(place)) is not None]
         fit = sorted((java for java in javas if java.major in WANTED), key=lambda java: (java.major, str(java.home)))
         if fit:
             return fit[0]
@@ -87,13 +86,13 @@ def ensure_java(say: Callable[[str], None], environment: Mapping[str, str] | Non
     return find_java(environment)
 
 
-def read_java(home: Path, found_by: str = "folder") -> Java | None:
+def read_java(home: Path) -> Java | None:
     """The Java in the folder `home`, or None if there is none that tells its version."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return None
     version = _version_in_release(home / "release") or _version_by_asking(home / "bin" / "java")
     major = major_version(version) if version else None
-    return Java(home, major, version, found_by) if version and major else None
+    return Java(home, major, version) if version and major else None
 
 
 def major_version(version: str) -> int | None:
@@ -105,15 +104,15 @@ def major_version(version: str) -> int | None:
     return int(second) if first == 1 and second else first
 
 
-def _places(environment: Mapping[str, str], root: Path) -> Iterator[tuple[str, list[Path]]]:
+def _places(environment: Mapping[str, str], root: Path) -> Iterator[list[Path]]:
     """Where to look, in order; all of one entry are looked at together."""
     if java_home := environment.get("JAVA_HOME"):
-        yield "JAVA_HOME", [Path(java_home)]
+        yield [Path(java_home)]
     folders = [Path(folder) for folder in environment.get("PATH", "").split(os.pathsep) if folder]
-    yield "PATH", [home for folder in folders if (home := _home_of(folder / "java"))]
-    yield "folder", _distinct(path for pattern in FOLDERS for path in root.glob(pattern.lstrip("/")))
+    yield [home for folder in folders if (home := _home_of(folder / "java"))]
+    yield _distinct(path for pattern in FOLDERS for path in root.glob(pattern.lstrip("/")))
     if user_home := environment.get("HOME"):
-        yield "folder", _distinct(path for pattern in HOME_FOLDERS for path in Path(user_home).glob(pattern))
+        yield _distinct(path for pattern in HOME_FOLDERS for path in Path(user_home).glob(pattern))
 
 
 def _home_of(program: Path) -> Path | None:

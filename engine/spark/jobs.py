@@ -94,7 +94,7 @@ class Jobs:
                 # What stays there takes memory, too.
                 lacks = any(isinstance(one, LimitExceeded) and one.limit == "worker_memory" for one in answers)
                 return answers if follows(tables) or not lacks else self.run(tasks, tables, alive, deaths=deaths)
-            with self._tagged(_queries(tasks), _new_tag()):
+            with self._tagged(_queries(tasks), f"evaluation-{next(_NUMBERS)}"):
                 return run_local(self._session.spark, tasks, tables, self._session.settings.partitions, alive)
         except Exception as failure:  # Spark's and Py4J's errors have no common base
             return self._again(failure, tasks, tables, alive, may_stay, deaths)
@@ -135,7 +135,7 @@ class Jobs:
 
     def limited(self, query: str, limits: EvaluationLimits, work: Callable[[], pa.Table]) -> pa.Table:
         """What some Spark SQL gives, if it does in time."""
-        over, tag = threading.Event(), _new_tag()
+        over, tag = threading.Event(), f"evaluation-{next(_NUMBERS)}"
         try:
             with self._tagged(frozenset({query}), tag):
                 def end() -> None:
@@ -220,7 +220,3 @@ def run_local(spark: SparkSession, tasks: Sequence[Task], tables: Tables, worker
               alive: frozenset[str] | None = frozenset()) -> list[Found | Exception]:
     """Run every task in one Spark job of at most so many `workers`."""
     return run_bundled(tasks, tables, workers, alive, lambda bundles: run_in_pool(spark, run_bundles, bundles, None))
-
-
-def _new_tag() -> str:
-    return f"evaluation-{next(_NUMBERS)}"

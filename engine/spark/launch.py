@@ -28,6 +28,7 @@ from engine.spark.settings import PROJECT
 LOG = "spark.log"
 PREFIX = "thalweg-spark-"
 _LOCK = "in-use"
+_TOLD = 15      # lines at the end of what the JVM wrote
 
 
 class SparkStartError(RuntimeError):
@@ -51,7 +52,8 @@ def launch(entries: Mapping[str, str], java: Java, work: Path, worker_python: st
             if gateway is not None:
                 end_jvm(gateway, 3)
             reset_pyspark(None)
-            raise SparkStartError(f"Spark did not start: {failure}\n{_tail(work / LOG)}") from failure
+            told = (work / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
+            raise SparkStartError("\n".join([f"Spark did not start: {failure}", *told[-_TOLD:]])) from failure
 
 
 def end_jvm(gateway: Any, within_s: float) -> None:
@@ -108,18 +110,12 @@ def _process_environment(java: Java, entries: Mapping[str, str], worker_python: 
                 os.environ[name] = value
 
 
-@contextmanager
-def _log_file(work: Path) -> Iterator[BinaryIO]:
+def _log_file(work: Path) -> BinaryIO:
     """spark.log, begun anew; the one of the start before is kept beside it."""
     path = work / LOG
     if path.exists():
         path.replace(path.with_name(LOG + ".1"))
-    with path.open("wb") as log:
-        yield log
-
-
-def _tail(path: Path, lines: int = 15) -> str:
-    return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+    return path.open("wb")
 
 
 class Scratch:

@@ -43,10 +43,9 @@ class Session:
     """A running Spark, made by `start_session` only. `spark` is PySpark's session; `graphframes` tells whether the JVM half of GraphFrames
     is loaded, `graphframes_reason` why not. `threads` are those of the worker where tables stay."""
 
-    def __init__(self, spark: SparkSession, gateway: Any, java: Java, settings: SparkSettings, scratch: Scratch,
-                 graphframes_reason: str, threads: int) -> None:
+    def __init__(self, spark: SparkSession, gateway: Any, settings: SparkSettings, scratch: Scratch, graphframes_reason: str,
+                 threads: int) -> None:
         self.spark = spark
-        self.java = java
         self.settings = settings
         self.work = scratch.path
         self._scratch = scratch
@@ -66,10 +65,6 @@ class Session:
     def alive(self) -> bool:
         """Whether the JVM runs and `stop` has not been called."""
         return not self._stopping.is_set() and self._process.poll() is None
-
-    @property
-    def jvm_pid(self) -> int:
-        return self._process.pid
 
     def beside(self) -> Session:
         """The same Spark with temporary views and a folder of its own. It leaves one of the slots free."""
@@ -101,9 +96,9 @@ class Session:
         """End a JVM that no longer responds; `on_death` callbacks follow."""
         self._process.kill()
 
-    def warm_up(self, say: Say | None = None) -> None:
+    def warm_up(self, say: Say = lambda message: None) -> None:
         """Run a few tiny jobs: classes are loaded, code is compiled and a Python worker forked before the first real answer."""
-        warm_up(self.spark, say or _silent)
+        warm_up(self.spark, say)
         self.resident.start()
 
     def stop(self, within_s: float = 3.0) -> None:
@@ -131,11 +126,10 @@ class Session:
                 logging.getLogger(__name__).exception("a callback on the death of Spark's JVM failed")
 
 
-def start_session(settings: SparkSettings | None = None, say: Say | None = None, *, make_archive: bool = False) -> Session:
-    """Start Spark as `settings` say (None: from the environment), telling `say` what takes time. `make_archive` lets the JVM write its
+def start_session(settings: SparkSettings, say: Say = lambda message: None, *, make_archive: bool = False) -> Session:
+    """Start Spark as `settings` say, telling `say` what takes time. `make_archive` lets the JVM write its
     archive of classes when it ends. Raises JavaNotFound, or SparkStartError. Without the network and without GraphFrames in the cache it
     starts without them."""
-    settings, say = settings or from_environment(), say or _silent
     java = ensure_java(say)
     with _starting:
         if SparkContext._active_spark_context is not None:
@@ -162,7 +156,7 @@ def start_session(settings: SparkSettings | None = None, say: Say | None = None,
     if reason:
         logging.getLogger(__name__).warning("GraphFrames not loaded (%s): their plain Spark twins run instead", reason)
         say(f"GraphFrames not loaded ({reason}): their plain Spark twins run instead")
-    return Session(spark, gateway, java, settings, scratch, reason, threads)
+    return Session(spark, gateway, settings, scratch, reason, threads)
 
 
 def _end(spark: SparkSession, context: SparkContext, gateway: Any, scratch: Scratch, within_s: float) -> None:
@@ -236,10 +230,6 @@ def _within(seconds: float, action: Callable[[], None]) -> None:
     thread = threading.Thread(target=run, name="spark-call", daemon=True)
     thread.start()
     thread.join(seconds)
-
-
-def _silent(message: str) -> None:
-    """The `say` of callers that show no progress."""
 
 
 def main() -> int:

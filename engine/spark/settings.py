@@ -41,7 +41,6 @@ class SparkSettings:
     graphframes: str = GRAPHFRAMES
     java_options: str = ""
     worker_python: str = sys.executable
-    app_name: str = "thalweg"
     extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -93,7 +92,7 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
     java_options = f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={LOGGING.as_uri()} {settings.java_options}"
     entries = {
         "spark.master": _with_slot(settings.master),
-        "spark.app.name": settings.app_name,
+        "spark.app.name": "thalweg",
         "spark.driver.memory": settings.memory,
         "spark.driver.maxResultSize": "512m",   # of a job; answers have limits of their own (engine/limits.py)
         "spark.driver.extraJavaOptions": java_options.strip(),

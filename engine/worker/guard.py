@@ -151,14 +151,13 @@ def memory_bytes() -> int:
     return int(float(number) * 1024 ** (" kmgt".index(unit.lower() or " ")))
 
 
-def bound_process() -> int:
+def bound_process() -> None:
     """Let this process and its children have no more data than twice the memory of DuckDB and 2 GiB more, so that one that wants more
-    fails before the machine does; the bytes."""
+    fails before the machine does."""
     most = 2 * memory_bytes() + 2 * 1024**3
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
-    return most
 
 
 def check_size(rows: int, size: int, limits: EvaluationLimits) -> None:

@@ -5,8 +5,9 @@ in and with what is new of those before that it reads; and at which evaluation t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -218,23 +219,16 @@ Rows = Sequence[tuple[int | None, pa.Table]]
 _CELLS = ["a1", "a2", "a3"]
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """When a query sees what holds at some points of its stages. On the grids of its windows, or, on change, at `listed` times only."""
-
-    plan: StagedPlan
-    grids: tuple[tuple[int, int], ...]
-    listed: tuple[int, ...] = ()
-
-    def first(self, place: int | None, points: Times) -> Times:
-        """The first evaluation time at which each point of a stage has come; MAX where none has."""
-        if not self.grids:
-            seen = [2 * tick - 2 if place is None else self.plan.points(tick, True)[place] for tick in self.listed]
-            return np.array([*self.listed, MAX], np.int64)[np.array(seen, np.int64).searchsorted(points, "left")]
-        times = (points + 2) // 2       # an evaluation at T sees the point 2T - 1
-        times = times if place is None else reaching(self.plan, place, times)
-        found: Times = np.minimum.reduce([start - (start - times) // step * step for step, start in self.grids])
-        return found
+def _reached(plan: StagedPlan, grids: Sequence[Range], listed: Sequence[int], place: int | None, points: Times) -> Times:
+    """The first evaluation time at which each point of a stage has come, MAX where none has: on the grids of a query's windows, or, on
+    change, of the `listed` times only."""
+    if not grids:
+        seen = [2 * tick - 2 if place is None else plan.points(tick, True)[place] for tick in listed]
+        return np.array([*listed, MAX], np.int64)[np.array(seen, np.int64).searchsorted(points, "left")]
+    times = (points + 2) // 2       # an evaluation at T sees the point 2T - 1
+    times = times if place is None else reaching(plan, place, times)
+    found: Times = np.minimum.reduce([start - (start - times) // step * step for step, start in grids])
+    return found
 
 
 def reaching(plan: StagedPlan, place: int, times: Times) -> Times:
@@ -253,7 +247,8 @@ def changed(plan: StagedPlan, rows: Rows, look: Look, past: int, ticks: Sequence
     sure = [tick for tick in ticks if tick > begin and tick not in look.unsure]
     if not look.grids and not look.unsure or len(look.grids) == 1 and len(sure) == _count(*look.grids[0], begin, last):
         return []
-    reached = Reached(plan, look.grids, () if look.grids else ((begin,) if begin > MIN else ()) + tuple(t for t in ticks if t > begin))
+    listed = [*([begin] if begin > MIN else []), *(tick for tick in ticks if tick > begin)]
+    reached = partial(_reached, plan, look.grids, listed)
     found = set[int]()
     for spans in _touched([_spans(reached, place, table) for place, table in rows], begin, last):
         found.update(time for span in merge(spans) for time in span if begin < time <= last)
@@ -265,9 +260,9 @@ def _count(step: int, start: int, begin: int, last: int) -> int:
     return (last - start) // step - (begin - start) // step
 
 
-def _spans(reached: Reached, place: int | None, table: pa.Table) -> pa.Table:
+def _spans(reached: Callable[[int | None, Times], Times], place: int | None, table: pa.Table) -> pa.Table:
     """The triples that are seen at some time, with the first time, and the first at which they are not."""
-    on, off = reached.first(place, table["lo"].to_numpy()), reached.first(place, table["hi"].to_numpy() + 1)
+    on, off = reached(place, table["lo"].to_numpy()), reached(place, table["hi"].to_numpy() + 1)
     names = [*_CELLS, "on", "off"]
     return pa.table([*(table[name] for name in _CELLS), pa.array(on), pa.array(off)], names=names).filter(pa.array(on < off))
 

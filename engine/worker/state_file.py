@@ -28,8 +28,8 @@ class StateLost(RuntimeError):
         super().__init__(f"what the program held is lost: the file {path} cannot be read ({failure}); restart begins anew")
 
 
-def write_state(path: str, snapshot: Snapshot) -> int:
-    """Write a state; the bytes of the file. It has its name once it is on the disk."""
+def write_state(path: str, snapshot: Snapshot) -> None:
+    """Write a state. The file has its name once it is on the disk."""
     parts = [("relation", name, table) for name, table in snapshot.relations.items()]
     parts += [("waiting", name, table) for name, table in snapshot.waiting]
     parts += [("beside", name, table) for name, table in snapshot.beside]
@@ -48,7 +48,6 @@ def write_state(path: str, snapshot: Snapshot) -> int:
         with pa.ipc.new_file(file, schema, options=_OPTIONS) as writer:
             for kind, _, table in parts:
                 writer.write_table(_widened(table, _arity(kind, table), widest, schema))
-    return Path(path).stat().st_size
 
 
 def read_state(path: str) -> Snapshot:

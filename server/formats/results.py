@@ -70,11 +70,6 @@ def graph_members(payload: bytes) -> bytes:
     return bytes(serialize((quad.triple for quad in parse(payload, RdfFormat.N_TRIPLES, lenient=True)), format=RdfFormat.JSON_LD) or b"[]")
 
 
-def graph_of(triples: Iterable[Triple], media: str) -> bytes:
-    text = "".join(f"{s} {p} {o} .\n" for s, p, o in triples).encode()
-    return graph(text, media)
-
-
 def _xml(text: bytes) -> bytes:
     """The text itself; 406 where pyoxigraph wrote what no XML parser would read, since XML has no way to say it."""
     if _NO_CHARACTER.search(text):

@@ -9,7 +9,7 @@ from engine.runtime.resources import DEFAULT_GRAPH, RuleSetInfo
 from grammar.rule_sets import RULE_SET_TYPES
 from server.formats.media import GRAPH_TYPES, JSON, JSONLD, NQUADS, NTRIPLES, RDFXML, TEXT, TRIG, TURTLE, content_type
 from server.formats.reading import read_graph
-from server.formats.results import graph_of
+from server.formats.results import graph
 from server.problems import Problem
 from server.web import best, body, body_type, condition, json_reply, no_content, path, reply, route, site, text_body
 
@@ -56,7 +56,8 @@ def delete_direct(name: str) -> Response:
 def _get(iri: str) -> Response:
     info, triples = site().engine.graph(iri)
     media = best(*_OUT)
-    return reply(graph_of(triples, media), media, etag=info.etag)
+    text = "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
+    return reply(graph(text.encode(), media), media, etag=info.etag)
 
 
 def _write(iri: str) -> Response:

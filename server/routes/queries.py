@@ -7,6 +7,7 @@ from urllib.parse import unquote_plus
 
 from flask import Blueprint, Response
 
+from engine.execution.compiled import STAGES
 from engine.ir.spans import Diagnostic, DiagnosticError
 from engine.runtime.commands import unchecked
 from engine.runtime.errors import EngineError
@@ -20,7 +21,6 @@ from server.web import (best, body_type, condition, etag_of, json_object, json_r
                         route, site, text_body)
 
 blueprint = Blueprint("queries", __name__)
-LEVELS = ("parsed", "validated", "rewritten", "logical", "spark")
 STATES = ("starting", "running", "idle", "paused", "restarting", "failed", "finished", "stopping")
 STATEMENT_TYPES = (SPARQL_QUERY, TEXT, JSON, *RULE_TYPES, *TIMED_TYPES)
 _CHANGES: dict[str, tuple[Any, ...]] = {"state": ("paused", "running"), "resume": ("backlog", "now"), "force": (True, False)}
@@ -100,7 +100,7 @@ def restart(name: str) -> Response:
 def plan(name: str) -> Response:
     """The plan: its nodes as JSON, or a stage of the compiler as text."""
     engine = site().engine
-    level = parameter("level", choice(*LEVELS), None)
+    level = parameter("level", choice(*STAGES), None)
     if best(JSON, TEXT) == TEXT:
         return reply(engine.plan(name, level or "logical").rstrip("\n") + "\n", TEXT)
     if level is None:
@@ -184,7 +184,7 @@ def explain() -> Response:
     else:
         text, options = statement_text(STATEMENT_TYPES)
         media = options.get("media")
-    level, fail = parameter("level", choice(*LEVELS), "logical"), parameter("fail", choice("errors", "warnings"), None)
+    level, fail = parameter("level", choice(*STAGES), "logical"), parameter("fail", choice("errors", "warnings"), None)
     accept = best(JSON, TEXT)
     try:
         engine = site().engine      # a rule set has no plan before a query uses it

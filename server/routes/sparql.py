@@ -7,7 +7,7 @@ from pyoxigraph import Literal, NamedNode, Triple, serialize
 from werkzeug.datastructures import MultiDict
 
 from engine.ir.statement import GraphSource
-from engine.output import boolean_json, ntriples, select_json
+from engine.output import payload
 from engine.runtime.resources import OneShot
 from grammar.head import MAX_SOURCES
 from server.formats import results as formats
@@ -70,11 +70,11 @@ def _answer(text: str, given: MultiDict[str, str]) -> Response:
         raise Problem("body-too-large", f"A query text may have {limit} bytes.", extra={"limit": limit, "actual": len(text)})
     names = [name for parameter in ("format", "output", "results") for name in given.getlist(parameter)]
     found: OneShot = site().engine.sparql(text, site().limits.one_shot_seconds, _dataset(given))
+    data = payload(found.form, found.table)
     if found.form in ("CONSTRUCT", "DESCRIBE"):
         media = wished(request.headers.get("Accept"), names, _GRAPHS)
-        return reply(formats.graph(ntriples(found.table) if found.table is not None else b"", RDFXML if media == XML else media), media)
+        return reply(formats.graph(data, RDFXML if media == XML else media), media)
     media = wished(request.headers.get("Accept"), names, TABLE_TYPES)
-    data = boolean_json(bool(found.boolean)) if found.form == "ASK" else select_json(found.table)
     return reply(formats.table(data, media), media)
 
 

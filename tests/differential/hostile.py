@@ -253,7 +253,8 @@ def compiled(case: Case, words: Words) -> Compiled:
 def statements(compiled: Compiled, folder: Path, kinds: Sequence[tuple[str, bool]]) -> Iterator[tuple[str, str]]:
     """Every text that the plans of a statement may run, with the name of its dialect; `kinds` are executors, and whether values are
     compared by their types."""
-    windows, evaluation = compiled.statement.windows, Evaluation((1000, 2000), 0, compiled.on_change, compiled.statement.start_at_ms, False)
+    windows = compiled.statement.windows
+    evaluation = Evaluation((1000, 2000), 0, compiled.statement.on_change, compiled.statement.start_at_ms, False)
     for executor, typed in kinds:
         dialect = DIALECTS[executor]
         text = compiled.text(executor, typed)

@@ -71,7 +71,7 @@ def test_from_push_to_result_and_over_a_restart(tmp_path: Path, spark_session: S
     for second in range(6):
         push(engine, second)
     waiting.until(lambda: len(values(engine)) == 5)
-    assert engine.sparql("SELECT (COUNT(*) AS ?n) FROM STREAM <http://ex.org/s> [RANGE 1s STEP 1s] { ?s ?p ?v }").table is not None
+    assert engine.sparql("SELECT (COUNT(*) AS ?n) FROM STREAM <http://ex.org/s> [RANGE 1s STEP 1s] { ?s ?p ?v }").table.num_rows == 1
     engine.stop()
     engine, waiting = start(tmp_path, spark_session)
     for second in range(4, 8):

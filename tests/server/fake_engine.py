@@ -283,10 +283,10 @@ class FakeEngine:
         self.data_sets.append(tuple((source.iri, source.named) for source in graphs))
         form, _ = _parse(text)
         if form in ("CONSTRUCT", "DESCRIBE"):
-            return OneShot(form, ("s", "p", "o"), pa.table({"s": ["<http://a>"], "p": ["<http://b>"], "o": ['"é"']}))
+            return OneShot(form, pa.table({"s": ["<http://a>"], "p": ["<http://b>"], "o": ['"é"']}))
         if form == "ASK":
-            return OneShot(form, (), None, True)
-        return OneShot(form, ("s", "o"), rows(s=["<http://a>", "_:b"], o=['"1"^^<http://www.w3.org/2001/XMLSchema#integer>', None]))
+            return OneShot(form, pa.table({"_": pa.nulls(1, pa.string())}))
+        return OneShot(form, rows(s=["<http://a>", "_:b"], o=['"1"^^<http://www.w3.org/2001/XMLSchema#integer>', None]))
 
     # --- what a test does in place of the pump
 

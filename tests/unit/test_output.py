@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine import output
 from engine.functions.terms import split
 from engine.ipc import size_of, unpack_text
-from engine.output import boolean_json, difference, first_rows, ntriples, packed_json, payload, payloads, payloads_together, select_json
+from engine.output import boolean_json, difference, first_rows, packed_json, payload, payloads, payloads_together, select_json
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 tokens = st.one_of(
@@ -74,7 +74,7 @@ def test_payloads_are_what_pyoxigraph_writes(content: list[tuple[str | None, str
     theirs = pyoxigraph.parse_query_results(ours, pyoxigraph.QueryResultsFormat.JSON).serialize(format=pyoxigraph.QueryResultsFormat.JSON)
     assert json.dumps(json.loads(ours)) == json.dumps(json.loads(theirs))
     triples = [("<http://ex.org/s>", "<urn:p>", token) for _, token in content if token]
-    written = ntriples(pa.table({name: [t[n] for t in triples] for n, name in enumerate("spo")}, schema=pa.schema(
+    written = payload("CONSTRUCT", pa.table({name: [t[n] for t in triples] for n, name in enumerate("spo")}, schema=pa.schema(
         [(name, pa.string()) for name in "spo"])))
     quads = pyoxigraph.parse(written, pyoxigraph.RdfFormat.N_TRIPLES, lenient=True)
     assert written == pyoxigraph.serialize((q.triple for q in quads), format=pyoxigraph.RdfFormat.N_TRIPLES)
@@ -104,7 +104,7 @@ def test_many_rows_of_fresh_values_of_several_kinds_are_written() -> None:
     ("SELECT", pa.table({}), b'{"head":{"vars":[]},"results":{"bindings":[]}}')])
 def test_payloads_by_form(form: str, content: pa.Table, expected: bytes) -> None:
     assert payload(form, content) == expected
-    assert boolean_json(False) != ntriples(pa.table({"s": ["<a>"], "p": ["<b>"], "o": ["<c>"]}))
+    assert boolean_json(False) != payload("CONSTRUCT", pa.table({"s": ["<a>"], "p": ["<b>"], "o": ["<c>"]}))
 
 
 @given(st.lists(rows, max_size=4), st.sampled_from(("SELECT", "ASK")))

@@ -18,7 +18,7 @@ import pytest
 from engine.spark.java import cached_jar, fetch_jar, use_jar
 from engine.spark.launch import Scratch, remove_abandoned
 from engine.spark.settings import GRAPHFRAMES, SparkSettings, configuration, from_environment
-from tests.sparks import INTERPRETED, needs_graphframes
+from tests.sparks import INTERPRETED, jvm_pid, needs_graphframes
 
 if TYPE_CHECKING:
     from engine.spark.session import Session
@@ -134,7 +134,7 @@ def test_workers_run_this_python_with_the_engine_loaded(spark_session: Session) 
 
 def test_the_jvm_is_in_a_process_session_of_its_own(spark_session: Session) -> None:
     """A signal to this process's group (Ctrl-C, systemd) leaves it alone."""
-    assert os.getsid(spark_session.jvm_pid) != os.getsid(0)
+    assert os.getsid(jvm_pid(spark_session)) != os.getsid(0)
     assert spark_session.alive and spark_session.responds(30)
 
 
@@ -211,16 +211,16 @@ def test_starts_without_graphframes_is_killed_noticed_and_started_again(tmp_path
             print("second refused:", refused)
         died = threading.Event()
         first.on_death(died.set)
-        os.kill(first.jvm_pid, signal.SIGKILL)
+        os.kill(first._process.pid, signal.SIGKILL)
         print("noticed", died.wait(20), first.alive, first.responds(5))
         first.stop()
         first.stop()
         second = sessions.start_session(switched_off)
         second.on_death(lambda: print("never"))
         print(second.spark.range(4).count(), second.graphframes, second.graphframes_reason)
-        os.kill(second.jvm_pid, signal.SIGSTOP)
+        os.kill(second._process.pid, signal.SIGSTOP)
         print("halted responds", second.responds(1))
-        os.kill(second.jvm_pid, signal.SIGCONT)
+        os.kill(second._process.pid, signal.SIGCONT)
         second.stop()
         print(second.work.exists(), second.alive)
         """, tmp_path)

@@ -67,10 +67,6 @@ class ReferenceCompiled:
         catalog = Catalog(dict.fromkeys((source.stream for source in self.statement.streams), "event"), graphs, mixed_time=True)
         return compile_statement(self.statement, catalog).plan
 
-    @property
-    def on_change(self) -> bool:
-        return self.statement.on_change
-
     def tree(self) -> None:
         return None
 
@@ -140,9 +136,10 @@ class ReferenceExecutor:
         tick = due.ticks[-1]
         if tick >= self.over.get(due.query, tick + 1):
             return Answer(due.query, tick, None, LimitExceeded.of("evaluation_ms", due.limits.evaluation_ms, "it took longer"))
-        step, tables = self.programs.step(due)
+        job = self.programs.job(due)
+        assert job.step is not None
         try:
-            return self.programs.answer(due, advance(interval_runs.connection(), step, tables))
+            return self.programs.answer(due, advance(interval_runs.connection(), job.step, job.own))
         except Exception as failure:
             return Answer(due.query, tick, None, failure)
 
@@ -165,7 +162,7 @@ def _counting(due: Due, statement: Statement, history: History) -> list[int]:
     look = due.look
     if look is None or not isinstance(due.compiled, ReferenceCompiled):
         return list(due.ticks)
-    graphs, rules, on_change = {iri: _graph(table) for iri, table in due.graphs.items()}, due.compiled.rules, due.compiled.on_change
+    graphs, rules, on_change = {iri: _graph(table) for iri, table in due.graphs.items()}, due.compiled.rules, statement.on_change
     statement = with_rule_windows(statement, rules)
     begin = due.ticks[0] - 1 if look.before is None else look.before
     grids = {tick for step, start in look.grids for tick in closes(begin, due.ticks[-1], step, start)}
@@ -191,7 +188,7 @@ def _run(jobs: list[PlanJob]) -> None:
 
 
 def _relation(due: Due, statement: Statement, history: History, tick: int, held: Graph | None) -> pa.Table:
-    on_change = due.compiled.on_change
+    on_change = statement.on_change
     rules = due.compiled.rules if isinstance(due.compiled, ReferenceCompiled) else {}
     statement = with_rule_windows(statement, rules)
     pairs = {s: window_events(s, tick, history, statement, on_change) for s in statement.windows}

@@ -119,7 +119,7 @@ def test_the_pump_waits_for_room_under_the_database_and_goes_on(tmp_path: Path) 
         running.until(lambda: not engine.health()[0])
         ready, body = engine.health()
         assert not ready and "room" in engine.progress and engine.state == "running", body
-        assert engine.queries() and engine.sparql("ASK { ?s ?p ?o }").boolean is False
+        assert engine.queries() and engine.sparql("ASK { ?s ?p ?o }").table.num_rows == 0
         engine.push("s", [item(NOW + 40_000)])
         database.execute("pragma max_page_count = 1000000")
         assert running.ticks(39) == [NOW + number * 1_000 for number in range(2, 41)]

@@ -33,7 +33,7 @@ from engine.worker.guard import fetched, guarded, out_of_memory
 from grammar import parse
 from tests.differential.plans import in_process
 from tests.encoded import encode
-from tests.sparks import workers
+from tests.sparks import jvm_pid, workers
 from tests.waiting import wait_until
 
 STREAM = "http://ex.org/s"
@@ -244,7 +244,7 @@ def test_on_spark_workers_may_be_killed_at_any_time(spark_session: Session) -> N
 
     def kill() -> None:
         while not stopping.wait(0.7):
-            for worker in workers(spark_session.jvm_pid):
+            for worker in workers(jvm_pid(spark_session)):
                 os.kill(worker, signal.SIGKILL)
                 killed.append(worker)
                 break

@@ -25,7 +25,7 @@ from engine.spark.workers import ResidentTask, WorkerDied
 from engine.sql.closing import Closing
 from engine.worker.bundles import Found, QueryFailed, Result, Task
 from engine.worker.resident import Followed
-from tests.sparks import workers
+from tests.sparks import jvm_pid, workers
 from tests.waiting import wait_until
 
 ENDLESS = "SELECT count(*) AS n FROM range(10_000_000) a, range(10_000_000) b WHERE a.range + b.range = 3"
@@ -126,7 +126,7 @@ def test_a_worker_that_was_killed_between_bundles_is_replaced_and_given_what_it_
     jobs, stream = Jobs(spark_session), Stream()
     jobs.run([task("a")], stream.tables(), None, may_stay=True)
     stream.brought = 1
-    for worker in workers(spark_session.jvm_pid):
+    for worker in workers(jvm_pid(spark_session)):
         os.kill(worker, signal.SIGKILL)
     assert rows(jobs.run([task("a")], stream.tables(), None, may_stay=True)[0]) == [{"n": 3}]
     assert stream.given == [0, 0]
@@ -175,7 +175,7 @@ def test_what_no_interrupt_ends_costs_the_worker(spark_session: Session, residen
     monkeypatch.setattr("engine.spark.jobs.GRACE_S", 0.5)
     jobs = Jobs(spark_session)
     jobs.run([task("a")], Stream().tables(), None, may_stay=True)
-    before = set(workers(spark_session.jvm_pid))
+    before = set(workers(jvm_pid(spark_session)))
     with ThreadPoolExecutor(1) as pump:
         deaf = Task("SELECT 1", frozenset({"followed"}), 1, (Deaf(),), "deaf")  # type: ignore[arg-type]
         running = pump.submit(jobs.run, [task("a"), deaf], Stream().tables(), None, may_stay=True)
@@ -183,7 +183,7 @@ def test_what_no_interrupt_ends_costs_the_worker(spark_session: Session, residen
         jobs.cancel("deaf")
         found = running.result(60)
     assert rows(found[0]) == [{"n": 3}] and isinstance(found[1], Cancelled)
-    wait_until(lambda: not before <= set(workers(spark_session.jvm_pid)), 30)
+    wait_until(lambda: not before <= set(workers(jvm_pid(spark_session))), 30)
 
 
 class Deaf:
