@@ -120,7 +120,8 @@ class Compiled:
     @property
     def pace(self) -> str:
         """How much changes from one evaluation to the next, in words."""
-        return "an instant brings little of its windows" if self.on_change else f"{self.changing:.0%} of its windows is new at an evaluation"
+        share = "little" if self.statement.on_change else f"{self.changing:.0%}"
+        return f"{share} of its windows is new at an evaluation"
 
     @cached_property
     def with_goal(self) -> Compiled | None:

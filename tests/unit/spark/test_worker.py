@@ -32,7 +32,8 @@ def worker() -> Iterator[duckdb.DuckDBPyConnection]:
     "SELECT * FROM read_text('{}')", "SELECT * FROM '{}'", "SELECT * FROM read_parquet('{}')", "SELECT * FROM glob('/*')",
     "COPY (SELECT 1) TO '{}'", "ATTACH '{}'", "EXPORT DATABASE '{}'", "IMPORT DATABASE '{}'", "INSTALL httpfs", "LOAD httpfs",
     "LOAD '{}'", "SET memory_limit = '1TB'", "SET enable_external_access = true", "SET lock_configuration = false", "RESET memory_limit",
-    "SET allowed_directories = ['/']", "SET allowed_configs = ['memory_limit']", "SET temp_directory = '/tmp'", "CREATE PERSISTENT SECRET s (TYPE S3)", "SELECT * FROM variable",
+    "SET allowed_directories = ['/']", "SET allowed_configs = ['memory_limit']",
+    "SET temp_directory = '/tmp'", "CREATE PERSISTENT SECRET s (TYPE S3)", "SELECT * FROM variable",
     "CREATE TEMP TABLE large AS SELECT hash(range)::VARCHAR || 'some more text' AS x FROM range(20_000_000)"])
 def test_sql_of_a_worker_reaches_tables_alone(worker: duckdb.DuckDBPyConnection, tmp_path: Path, text: str) -> None:
     variable = pa.table({"secret": [1]})    # a variable of Python's is no table
