@@ -21,12 +21,13 @@ from tests.bench.client import Client
 from tests.bench.feed import Feed
 from tests.bench.figures import Figure, holds, percentile, plain, trend
 from tests.bench.join import SLICE_MS, answers, await_results, begun, differences, push
-from tests.bench.questions import GRAPH, Numbers, Shape, shapes, stream_iri
+from tests.bench.questions import GRAPH, RANGE_S, Numbers, Shape, shapes, stream_iri
 from tests.bench.settings import Settings, running_server
 from tests.live import ServerProcess
 
 CLIFF_RATES = (1_000, 3_000, 10_000, 30_000, 60_000, 100_000, 150_000, 200_000)
 CLIFF_SHAPES = ("rows", "avg")
+_MEMORY_RATES = (10_000, 150_000)
 _AFTER_WARM_UP = 6      # the lags of the first part of so many are left out
 _COMPILING = 3          # the same of processor time
 _OVERLOAD_RATE, _OVERLOAD_SPEED = 60_000, 5     # triples in a second of stream, seconds of stream in one while it is too much
@@ -60,7 +61,8 @@ class Measured:
 
     def details(self) -> dict[str, Any]:
         return {"wrong": self.wrong[:10], "executor": self.stats["executor"], "strategy": self.stats["strategy"], "lagsMs": self.lags_ms,
-                "cores": [self.own_cores, self.worker_cores], "batches": self.stats["batches"][-5:]}
+                "cores": [self.own_cores, self.worker_cores], "memoryMb": [self.own_mb, self.worker_mb],
+                "batches": self.stats["batches"][-5:]}
 
 
 def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
@@ -89,9 +91,20 @@ def cliff(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
                 if "cores" in details[label]:
                     figures.append(plain(f"{label}: processor per 1,000 triples", sum(details[label]["cores"]) * 1e6 / rate, "ms"))
                     print(f"  {label}: {sum(details[label]['cores']) * 1e6 / rate:.2f} ms of processor per 1,000 triples", flush=True)
+            figures += _memory(name, {rate: one.get("memoryMb") for rate in _MEMORY_RATES if (one := details.get(f"{name}{rate}"))})
         with server_for_each() as server:
             found, details["overload"] = _overload(server, known["avg"], settings.duration(30, 4))
     return figures + found, details
+
+
+def _memory(name: str, found: dict[int, list[float] | None]) -> list[Figure]:
+    """By how many bytes the processes are larger for each further triple of the window."""
+    (low, few), (high, many) = [*found.items()] if len(found) == 2 else [(0, None)] * 2
+    if few is None or many is None:
+        return []
+    more = (high - low) * RANGE_S
+    return [plain(f"{name}: memory per triple of the window, {who}", (last - first) * 1e6 / more, "bytes")
+            for who, first, last in zip(("server process", "its children"), few, many)]
 
 
 def _overload(server: ServerProcess, shape: Shape, seconds: int) -> tuple[list[Figure], dict[str, Any]]:
