@@ -77,7 +77,7 @@ def boolean_json(value: bool) -> bytes:
 
 
 def triples_in(payload: bytes) -> tuple[Triple, ...]:
-    """The triples of such N-Triples: only the object may have spaces in it."""
+    """The triples of N-Triples as `payload` writes them: only the object may have spaces in it."""
     lines = (line[:-2].split(" ", 2) for line in payload.decode().splitlines())
     return tuple((s, p, o) for s, p, o in lines)
 

@@ -21,7 +21,7 @@ from engine.runtime.place import Place, executor_at
 from engine.runtime.replay import recorded_evidence, with_rules
 from engine.timeline import ALWAYS, MAX, MIN, Interval
 from engine.why.programs import Proved, explain_fact
-from engine.why.timed import Given
+from engine.why.index import Given
 from engine.why.trees import Filed, Static, Streamed, TooMuchError
 from grammar.rule_sets import parse_facts
 from server.formats.media import JSON, TEXT

@@ -45,7 +45,7 @@ log = logging.getLogger("thalweg.server")
 _SEND_BUFFER = 128 * 1024
 _USER_TIMEOUT_MS = 20_000
 _PATIENCE_SECONDS = 9.0
-_TICK_SECONDS = 1.0     # the header Date is so old at most
+_DATE_SECONDS = 1.0     # the Date header is at most this old
 
 
 class Connection(HttpToolsProtocol):
@@ -169,7 +169,8 @@ class Server(uvicorn.Server):
         """As uvicorn's, which looks ten times a second whether it is to end; here it is told."""
         while not await self.on_tick(0):
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), _TICK_SECONDS)
+                async with asyncio.timeout(_DATE_SECONDS):
+                    await self._ended.wait()
 
     async def _goodbye(self) -> None:
         await self._application.goodbye()

@@ -118,8 +118,8 @@ class Compiled:
         return 0.0 if self.statement.on_change else max((min(1.0, w.step_ms / w.range_ms) for w in windows), default=1.0)
 
     @property
-    def pace(self) -> str:
-        """How much changes from one evaluation to the next, in words."""
+    def change_in_words(self) -> str:
+        """How much changes from one evaluation to the next."""
         share = "little" if self.statement.on_change else f"{self.changing:.0%}"
         return f"{share} of its windows is new at an evaluation"
 

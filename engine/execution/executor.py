@@ -236,7 +236,7 @@ class Executor:
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
         form, why = self._form(due, rows, most) if executor == "sql" else self._sampling(due, rows)
         if closures is not None and form == "plain":
-            why = f"its closures are kept: {compiled.pace}"
+            why = f"its closures are kept: {compiled.change_in_words}"
         samples = form in ("sampled", "shared")
         strategy: StrategyName = "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute"
         self.choices[due.query] = executor, strategy
@@ -326,8 +326,8 @@ class Executor:
         if not self.force_strategy and whole <= INCREMENTAL_ROWS:
             return "plain", f"{whole} rows are soon evaluated anew"
         if not self.force_strategy and due.compiled.changing * rows > MOST_NEW * whole:
-            return "plain", due.compiled.pace
-        return "sampled", f"what its patterns find is kept: {due.compiled.pace}"
+            return "plain", due.compiled.change_in_words
+        return "sampled", f"what its patterns find is kept: {due.compiled.change_in_words}"
 
     def _steps(self, due: Due, texts: Sequence[KeptText]) -> tuple[KeptStep, ...]:
         """The kept relations that a query samples, each with the time from which on it needs the facts of its streams."""

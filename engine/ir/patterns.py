@@ -255,7 +255,7 @@ def walk(pattern: Pattern) -> Iterator[Pattern]:
 
 
 def inside(node: Any) -> Iterator[Any]:
-    """What a node of the IR, of any kind, is made of, in order; nothing is looked for in terms."""
+    """What a node of a query's IR is made of, in order; nothing is looked for in terms."""
     if isinstance(node, tuple):
         yield from node
     elif not isinstance(node, (Variable, Constant, Span, str, int)) and node is not None:

@@ -70,8 +70,8 @@ def reachable(first: Iterable[Node], following: Callable[[Node], Iterable[Node]]
     return found
 
 
-def path(first: Node, last: Node, following: Callable[[Node], Iterable[Node]]) -> list[Node]:
-    """A shortest way from a node to one that it leads to, both included."""
+def shortest_way(first: Node, last: Node, following: Callable[[Node], Iterable[Node]]) -> list[Node]:
+    """A shortest way from a node to one that it leads to, both included. KeyError where it does not lead there."""
     before, frontier = {first: first}, [first]
     for here in frontier:
         new = [node for node in following(here) if node not in before]
@@ -121,9 +121,13 @@ def unstratified(rules: Iterable[Rule]) -> Diagnostic | None:
     try:
         strata(rules)
     except Unstratified as error:
-        return Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", error.rule.span,
-                          hint="what stands under 'not' must not follow from what the rule derives")
+        return refused(error)
     return None
+
+
+def refused(error: Unstratified) -> Diagnostic:
+    return Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", error.rule.span,
+                      hint="what stands under 'not' must not follow from what the rule derives")
 
 
 def predicate_of(atom: Atom) -> Predicate:
@@ -176,7 +180,7 @@ def _cycle(edges: Edges, inside: Collection[Predicate]) -> tuple[list[str], Rule
     """A cycle with a negative step among predicates that depend on one another; and the rule of that step."""
     start, asked, rule = min(((head, p, rule) for head in inside for (p, negated), rule in edges[head].items() if negated and p in inside),
                              key=lambda step: str(step[:2]))
-    back = path(asked, start, lambda here: sorted({p for p, _ in edges[here] if p in inside}, key=str))
+    back = shortest_way(asked, start, lambda here: sorted({p for p, _ in edges[here] if p in inside}, key=str))
     return [(p[1] or p[0]).removeprefix(f"{RDF_TYPE} ") for p in (start, *back)], rule
 
 

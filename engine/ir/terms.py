@@ -84,7 +84,7 @@ def literal(lexical: str, datatype: str | None = None, lang: str | None = None) 
     """The token of a literal; `datatype` is an IRI without brackets, `lang` a language tag in any case."""
     if lang:
         return f"{quote(lexical)}@{lang.lower()}"
-    return quote(lexical) if datatype in (None, f"{XSD}string") else f"{quote(lexical)}^^<{datatype}>"
+    return quote(lexical) if datatype in (None, "", f"{XSD}string") else f"{quote(lexical)}^^<{datatype}>"
 
 
 def is_language_tag(text: str) -> bool:

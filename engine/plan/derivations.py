@@ -12,7 +12,7 @@ from engine.ir.expressions import Expression, variables_of
 from engine.ir.rules import (TRIPLE, Assign, At, Atom, BoxMinus, DiamondMinus, Formula, Negation, Rule, RuleSet, Table, Test, WindowFormula,
                              atoms, is_auxiliary, rule_variables)
 from engine.ir.spans import Diagnostic, DiagnosticError
-from engine.ir.strata import Unstratified, components, endless, path
+from engine.ir.strata import Unstratified, components, endless, refused, shortest_way
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.plan import intervals as plan
 from engine.timeline import MAX, Interval
@@ -96,8 +96,7 @@ class _Builder:
         groups = components(needs)
         for (made, name), rule in negative.items():
             if any(made in group and name in group for group in groups):
-                error = Unstratified([made, *path(name, made, needs.__getitem__)], rule)
-                raise DiagnosticError(Diagnostic("rules-unsafe", f"The rules cannot be stratified: {error}.", rule.span))
+                raise DiagnosticError(refused(Unstratified([made, *shortest_way(name, made, needs.__getitem__)], rule)))
         strata = tuple(self.stratum(group, group[0] in needs[group[0]] or len(group) > 1) for group in groups)
         late = tuple((name, late_name(name)) for name in sorted(self.late))
         return plan.Program(strata, self.granule, self.source.start_at_ms, tuple(self.windows.values()), late, tuple(checks))

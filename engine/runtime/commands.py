@@ -73,10 +73,10 @@ class Commands:
         def decided(end: Appender, now: int) -> tuple[Rows, tuple[Reply, View]]:
             snapshot = self._machine.view.snapshot
             rows, reply = decide(end, View(end.catalogue, snapshot, end.sources), now)
-            graphs = {iri: version.position for iri, version in end.catalogue.graphs.items()}
-            for name, compiled in plans.items() if rows else ():
-                query = end.catalogue.queries[name]
-                self._machine.planned.hand(plan_key(query.definition, query.statement, graphs, end.catalogue.rules), compiled)
+            if rows and plans:
+                graphs = {iri: version.position for iri, version in end.catalogue.graphs.items()}
+                for query, compiled in ((end.catalogue.queries[name], compiled) for name, compiled in plans.items()):
+                    self._machine.planned.hand(plan_key(query.definition, query.statement, graphs, end.catalogue.rules), compiled)
             return rows, (reply, View(end.catalogue, snapshot, end.sources))
 
         try:

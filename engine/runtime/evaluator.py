@@ -116,7 +116,7 @@ class Evaluator:
         machine.keeper.merge(1)
         checkpoints = machine.settings.checkpoint_folder
         shutil.rmtree(checkpoints, ignore_errors=True)
-        if checkpoints.exists():    # those of a feed before are of no use, and must not hinder the new one
+        if checkpoints.exists():    # they must not hinder the new feed
             machine.aside.move(checkpoints, "old checkpoints that cannot be removed")
         self.feed = machine.backend.feed(self._batch, self._broken)
         self.feed.start()

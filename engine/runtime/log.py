@@ -244,7 +244,7 @@ class LogFolder:
         """Delete archived files last changed before `before_mtime` (s since the epoch) and without items from `oldest_ms` on."""
         old = [(file, newest) for file in _files(self.archive_folder) if file.path.stat().st_mtime < before_mtime
                and (newest := self._usable(file, lambda: newest_time(file.path))) is not None and newest < oldest_ms]
-        if old:     # before the files go: how far everything is known to be there no more
+        if old:     # before the files go, it is noted up to where they may be missed
             before = self.expired() if self._expired.exists() else (MIN, 0)
             newest_ms, last = max(newest for _, newest in old), max(file.last for file, _ in old)
             with whole_file(self._expired, self._staging / self._expired.name) as sink:

@@ -252,7 +252,7 @@ def _products(pattern: ir.Pattern) -> Iterator[list[tuple[ir.TriplePattern, ...]
 
 def _parts(pattern: ir.Pattern, inside: list[ir.Pattern], graph: frozenset[Variable] = frozenset()) -> Iterator[_Part]:
     """What is joined in a pattern, within the graph or window of a name; `inside` gets the patterns that are a relation of their own before
-    they are joined."""
+    they are joined, as the parts are taken."""
     match pattern:
         case ir.BGP(triples=triples):
             yield from ((ir.scope(ir.BGP((triple,))) | graph, (triple,)) for triple in triples)

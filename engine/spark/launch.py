@@ -28,7 +28,7 @@ from engine.spark.settings import PROJECT
 LOG = "spark.log"
 PREFIX = "thalweg-spark-"
 _LOCK = "in-use"
-_TOLD = 15      # lines at the end of what the JVM wrote
+_TAIL_LINES = 15      # lines at the end of what the JVM wrote
 
 
 class SparkStartError(RuntimeError):
@@ -53,7 +53,7 @@ def launch(entries: Mapping[str, str], java: Java, work: Path, worker_python: st
                 end_jvm(gateway, 3)
             reset_pyspark(None)
             told = (work / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
-            raise SparkStartError("\n".join([f"Spark did not start: {failure}", *told[-_TOLD:]])) from failure
+            raise SparkStartError("\n".join([f"Spark did not start: {failure}", *told[-_TAIL_LINES:]])) from failure
 
 
 def end_jvm(gateway: Any, within_s: float) -> None:

@@ -18,7 +18,8 @@ from engine.reference.temporal import DenseTime, Solutions, reached
 from engine.timeline import (MIN, Interval, box_minus, coalesce, common, diamond_minus, instant,
                              intersect, interval, looked_back, reached_from)
 from engine.why import timed
-from engine.why.timed import LAST, Given, Index, Path, Search, Way, during, step
+from engine.why.index import LAST, Given, Index
+from engine.why.timed import Path, Search, Way, during, step
 from engine.why.trees import Absent, Asserted, Budget, Derived, Holds, Proof, Source, asserted, depth
 
 Intervals = tuple[Interval, ...]

@@ -18,7 +18,8 @@ from engine.reference.formulas import Ground, Row, ground, headed, in_quick_orde
 from engine.reference.granules import Timeline, distinct
 from engine.timeline import ALWAYS, MAX, Interval, coalesce, granule
 from engine.why import timed
-from engine.why.timed import LAST, Given, Index, Path, Search, Way, step
+from engine.why.index import LAST, Given, Index
+from engine.why.timed import Path, Search, Way, step
 from engine.why.trees import Absent, Budget, Derived, Holds, Operator, Proof, Source, asserted, depth
 
 

@@ -19,7 +19,7 @@ from engine.why.dataset import stated
 from engine.why.dense import Dense
 from engine.why.granular import Granular
 from engine.why.streamed import Instance, Streamed
-from engine.why.timed import Given
+from engine.why.index import Given
 from engine.why.trees import STEPS, Asserted, Budget, Proof, Source, Stated, Static, Step, Streamed as OnStream, depth, taken
 
 

@@ -16,7 +16,7 @@ from engine.ir.terms import RDF_TYPE, Constant
 from engine.reference.closure import is_rdf
 from engine.reference.dataset import Graph
 from engine.reference.formulas import Ground, Row, computed, ground, in_quick_order, unify
-from engine.why.timed import Index
+from engine.why.index import Index
 
 Key = tuple[str, ...]
 """What facts are grouped by: predicate, property of a triple, class of one with rdf:type."""

@@ -21,7 +21,7 @@ from engine.why import timed
 from engine.why.dense import Dense, Moment
 from engine.why.granular import Granular
 from engine.why.proofs import Prover
-from engine.why.timed import Given
+from engine.why.index import Given
 from engine.why.trees import Budget, Derived, Proof, Proven, Source, Stated, Step, Streamed, depth
 
 Static = Mapping[Ground, tuple[Source, ...]]

@@ -12,7 +12,8 @@ from engine.ir.strata import endless, rounds
 from engine.reference.formulas import Ground, Row, computed, ground, headed, in_quick_order, unify
 from engine.timeline import MAX, MIN, Interval
 from engine.why import timed
-from engine.why.timed import LAST, Index, Path, Search, Way
+from engine.why.index import LAST, Index
+from engine.why.timed import Path, Search, Way
 from engine.why.trees import Budget, Derived, Holds, Proof, depth
 
 

@@ -1,12 +1,10 @@
-"""Proof trees of facts, and of such that hold at times: what proofs.py and the timelines (dense.py, granular.py, streamed.py) share;
-and ground facts by their bound terms.
+"""Proof trees of facts, and of such that hold at times: what proofs.py and the timelines (dense.py, granular.py, streamed.py) share.
 
 A goal is a fact at a point. Its trees come the shortest first as far as rounds tell: those by what was known before the fact itself was,
 then those by all that is known. Each node says during which interval it is a proof, and no goal stands below itself.
 """
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -14,13 +12,12 @@ from typing import Any, Generic, TypeVar
 from engine.grouping import by_key
 from engine.ir.notation import duration, show_formula
 from engine.ir.printer import show_group
-from engine.ir.rules import Assign, Atom, Fact, Falsum, Formula, Head, Rule, Table, relation_of
+from engine.ir.rules import Assign, Atom, Falsum, Formula, Head, Rule, Table, relation_of
 from engine.ir.substitution import mapped
-from engine.ir.terms import Constant
 from engine.reference.formulas import Ground, Row, headed, shapes, unify
 from engine.reference.solutions import bound, expression
 from engine.timeline import ALWAYS, MAX, MIN, Interval
-from engine.why.trees import MOST_DEEP, Asserted, Budget, Lazy, Operator, Proof, Source, Step, TooMuchError, choices, depth, shortest
+from engine.why.trees import MOST_DEEP, Asserted, Budget, Lazy, Operator, Proof, Step, TooMuchError, choices, depth, shortest
 
 MOST_NODES = 10_000
 """Nodes of a tree that is shown."""
@@ -28,40 +25,6 @@ MOST_NODES = 10_000
 
 G = TypeVar("G", bound=Hashable)
 Path = frozenset[Hashable]
-Places = tuple[int, ...]
-Given = tuple[Fact, Source]
-LAST = 1 << 62
-"""A round after all rounds."""
-
-
-class Index:
-    """Ground atoms, found by the terms that a pattern and a row say."""
-
-    def __init__(self) -> None:
-        self._all: dict[tuple[str, int], list[Ground]] = defaultdict(list)
-        self._by: dict[tuple[str, int, Places], dict[tuple[str, ...], list[Ground]]] = {}
-
-    def add(self, fact: Ground) -> None:
-        """A fact that was not there."""
-        predicate, terms = fact
-        self._all[predicate, len(terms)].append(fact)
-        for (name, arity, places), index in self._by.items():
-            if name == predicate and arity == len(terms):
-                index.setdefault(tuple(terms[place] for place in places), []).append(fact)
-
-    def facts(self, atom: Atom, row: Row) -> Sequence[Ground]:
-        """The facts that agree with an atom in all that is a constant or bound."""
-        shape = atom.predicate, len(atom.terms)
-        if shape not in self._all:
-            return ()
-        tokens = [term.token if isinstance(term, Constant) else row.get(term.name) for term in atom.terms]
-        places = tuple(place for place, token in enumerate(tokens) if token is not None)
-        if not places:
-            return tuple(self._all[shape])
-        name = *shape, places
-        if name not in self._by:
-            self._by[name] = by_key((tuple(fact[1][place] for place in places), fact) for fact in self._all[shape])
-        return tuple(self._by[name].get(tuple(token for token in tokens if token is not None), ()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,7 +165,9 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
             forget(connection, bundle["alive"])
             timed_task.forget(connection, bundle["alive"])
             resident.forget_kept(connection, bundle["alive"])
-        use_threads(connection, max((step.rows for step in bundle["steps"].values()), default=None))
+        rows = [step.rows for step in bundle["steps"].values()]
+        rows += [resident.kept_rows(connection, step.text.name) for _, task in bundle["tasks"] for step in task.kept]
+        use_threads(connection, max(rows, default=None))
         try:
             failed = follow(connection, bundle["steps"], bundle["alive"])
         except Behind as behind:

@@ -56,17 +56,47 @@ def database() -> duckdb.DuckDBPyConnection:
     return connect(given_memory(), own_threads())
 
 
+@dataclass(slots=True)
+class _Threads:
+    """How many threads a database was given, and how many it uses now (0: it is not known)."""
+
+    most: int
+    now: int
+
+
 def use_threads(connection: duckdb.DuckDBPyConnection, rows: int | None) -> None:
-    """Let statements use one thread where no relation has more `rows` than one thread reads at a time, else all that the database was given
-    (None: nobody knows). A second one that finds nothing to do costs a fifth of the processor time of a small statement
-    (docs/decisions.md)."""
+    """Let statements use one thread where what they read has so few `rows` that one thread reads them at a time, else all that the database
+    was given (None: nobody knows how many). A second thread that finds nothing to do costs a tenth to a fifth of the processor time of a
+    small statement (docs/decisions.md)."""
+    threads = _threads(connection)
+    _set_threads(connection, threads, threads.most if rows is None or rows > ROW_GROUP else 1)
+
+
+@contextmanager
+def few_threads(connection: duckdb.DuckDBPyConnection, rows: int) -> Iterator[None]:
+    """The same within a block; behind it statements use as many threads as before."""
+    before = (threads := _threads(connection)).now
+    use_threads(connection, rows)
+    try:
+        yield
+    finally:
+        _set_threads(connection, threads, before)
+
+
+def _threads(connection: duckdb.DuckDBPyConnection) -> _Threads:
     known = kept_beside(connection, __name__)
     if "threads" not in known:
-        known["threads"] = [connection.execute("SELECT current_setting('threads')").fetchall()[0][0]] * 2
-    most, now = known["threads"]
-    if (wanted := most if rows is None or rows > ROW_GROUP else 1) != now:
-        connection.execute(f"SET threads = {wanted}")
-        known["threads"] = [most, wanted]
+        [(count,)] = connection.execute("SELECT current_setting('threads')").fetchall()
+        known["threads"] = _Threads(count, count)
+    found: _Threads = known["threads"]
+    return found
+
+
+def _set_threads(connection: duckdb.DuckDBPyConnection, threads: _Threads, wanted: int) -> None:
+    if wanted != threads.now:
+        threads.now = 0     # an interrupt may end the statement or come behind it
+        connection.execute(f"SET threads = {wanted or threads.most}")
+        threads.now = wanted or threads.most
 
 
 _ROOTS: dict[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection] = {}    # of each cursor the connection that it is of

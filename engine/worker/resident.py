@@ -311,6 +311,12 @@ def _kept(connection: duckdb.DuckDBPyConnection) -> dict[str, _Kept]:
     return kept_beside(connection, f"{__name__}.relations")
 
 
+def kept_rows(connection: duckdb.DuckDBPyConnection, name: str) -> int:
+    """How many rows a kept relation has, 0 where it is not there yet."""
+    known = _kept(connection).get(name)
+    return known.rows if known is not None else 0
+
+
 def forget_kept(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None:
     """Drop the relations that are not `alive`."""
     kept = _kept(connection)

@@ -219,9 +219,9 @@ Rows = Sequence[tuple[int | None, pa.Table]]
 _CELLS = ["a1", "a2", "a3"]
 
 
-def _reached(plan: StagedPlan, grids: Sequence[Range], listed: Sequence[int], place: int | None, points: Times) -> Times:
-    """The first evaluation time at which each point of a stage has come, MAX where none has: on the grids of a query's windows, or, on
-    change, of the `listed` times only."""
+def _reached(plan: StagedPlan, grids: Sequence[tuple[int, int]], listed: Sequence[int], place: int | None, points: Times) -> Times:
+    """The first evaluation time at which each point of a stage has come, MAX where none has: on the grids (step and start, ms) of a
+    query's windows, or, on change, of the `listed` times only."""
     if not grids:
         seen = [2 * tick - 2 if place is None else plan.points(tick, True)[place] for tick in listed]
         return np.array([*listed, MAX], np.int64)[np.array(seen, np.int64).searchsorted(points, "left")]

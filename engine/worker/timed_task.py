@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import duckdb
 
 State = TypeVar("State", ProgramState, StagedState)
-STEP_COST = 10_000_000
+STEP_COST = 10_000_000      # pairs of rows
 MOST_FACTS = 50_000
 CEASED = "ceased"
 ABOUT = b"program"
@@ -213,11 +213,12 @@ def _distinct(table: pa.Table) -> int:
 
 
 def end_of_granule(point: int, length: int) -> int:
+    """The last point of the granule that has `point`; the point itself where `length` is 0."""
     return point // length * length + length - 1 if length else point
 
 
 def between(facts: Mapping[str, pa.Table], past: int, until: int) -> dict[str, pa.Table]:
-    """Those of some facts, in order, that begin in a step."""
+    """Of facts in order of ``lo``, those that begin after `past`, and at `until` at the latest."""
     found = {}
     for name, table in facts.items():
         lo = table["lo"].to_numpy()

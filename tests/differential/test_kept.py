@@ -105,6 +105,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
     monkeypatch.setattr(kept, "_BATCHES", chance.choice((4, 1_024)))
     monkeypatch.setattr(kept, "_MANY", chance.choice((0, 10_000)))
     monkeypatch.setattr(kept, "_FEW_FOUND", chance.choice((-1, 2, 5_000)))
+    monkeypatch.setattr(kept, "ROW_GROUP", chance.choice((10, 122_880)))
     contents = {S: StreamContent(), R: StreamContent()}
     with own_process(1) as keeping, own_process(1) as sharing, own_process(1) as plain:
         ways = {"incremental": Executor(keeping, force_strategy="incremental"),

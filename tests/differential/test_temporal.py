@@ -11,7 +11,6 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 
 from engine.ir.spans import DiagnosticError
-from engine.ir.strata import Unstratified
 from engine.plan import intervals as plan
 from tests.differential.temporal import Scenario, scenarios
 from tests.interval_runs import assert_like_the_oracle, planned
@@ -28,7 +27,7 @@ LEAST = DRAWN // 50
 def check(scenario: Scenario) -> None:
     try:
         planned(scenario.program)
-    except (DiagnosticError, Unstratified):
+    except DiagnosticError:
         assume(False)
     assert_like_the_oracle(scenario.program, scenario.facts, scenario.until_ms, scenario.cuts)
 
@@ -110,7 +109,7 @@ def test_random_programs_have_every_node(granular: bool, wanted: set[str]) -> No
     def draw(scenario: Scenario) -> None:
         try:
             drawn.update(kinds(planned(scenario.program)))
-        except (DiagnosticError, Unstratified):
+        except DiagnosticError:
             drawn["refused"] += 1
 
     draw()

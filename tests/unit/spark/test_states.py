@@ -11,6 +11,7 @@ import pytest
 from engine.execution import kept
 from engine.execution.executor import Executor
 from engine.execution.own_process import OwnProcess
+from engine.worker import closures, database
 from engine.worker.bundles import Found, Task
 from engine.worker.database import connect
 from tests.bench import maintenance
@@ -43,6 +44,9 @@ def test_workers_follow_each_other(
         turns: Callable[[int], tuple[int, ...]], segments: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kept, "MOST_SEGMENTS", segments)
     monkeypatch.setattr(maintenance, "STEPS_OF_SMALL", 24)
+    if segments == 2:   # many rows come at once: they are put in order, on all threads
+        monkeypatch.setattr(closures, "ROW_GROUP", 30)
+        monkeypatch.setattr(database, "ROW_GROUP", 30)
     edges, changed = Edges(400), 40
     executor = Executor(Workers(turns, tmp_path), force_strategy="incremental")
     found = list(by_executor(executor, edges, changed))

@@ -16,7 +16,7 @@ from engine.ir.expressions import Call
 from engine.ir.terms import Constant, Variable
 from engine.sql.codes import read_aggregate, read_call, write_aggregate, write_call
 from engine.sql.dialect import DUCKDB
-from engine.worker.database import ROW_GROUP, close, connect, use_threads
+from engine.worker.database import ROW_GROUP, close, connect, few_threads, use_threads
 from engine.worker.functions import row_function
 from engine.worker.guard import MEMORY_VARIABLE
 
@@ -49,8 +49,12 @@ def test_small_statements_have_one_thread() -> None:
     for rows in (0, ROW_GROUP, ROW_GROUP + 1, 1, None, None):
         use_threads(connection, rows)
         found += connection.execute("SELECT current_setting('threads')").fetchall()
+    with pytest.raises(ValueError), few_threads(connection, 1):
+        found += connection.execute("SELECT current_setting('threads')").fetchall()
+        raise ValueError
+    found += connection.execute("SELECT current_setting('threads')").fetchall()
     close(connection)
-    assert [threads for threads, in found] == [1, 1, 3, 1, 3, 3]
+    assert [threads for threads, in found] == [1, 1, 3, 1, 3, 3, 1, 3]
 
 
 def test_a_table_is_reached(worker: duckdb.DuckDBPyConnection) -> None:
