@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _FEW = 256     # so many new rows of a kept closure are read into Python
 MOST_PARTS = 6
 _SEGMENT_BATCH = 10_000     # rows that are written at a time: 260,000 take 39 ms, 50,000 at a time 60, as one table 73
+_FOLLOWING = 4  # rows that are read for each that is new, or more
 _DEAD = 2   # a table is written anew when it has so many times the rows that it had then
 _FOUND, _SEGMENTS = "found_beside", "segments_read"
 _SCAN_BELOW = 8   # where fewer rows are kept for each new one, all of them are joined
@@ -246,7 +247,7 @@ def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept) 
     tables = Rounds(connection, closing, partial(_find_beside, connection, closing))
     state = _caught_up(connection, closing, kept, tables)
     tables.start()
-    with few_threads(connection, tables.found):
+    with few_threads(connection, _FOLLOWING * tables.found):
         check = saturate(closing, tables, state.like)
     findings = connection.sql(check).to_arrow_table() if check else None
     if kept.replaces or tables.found:
