@@ -1,4 +1,5 @@
-"""The command ``thalweg``: ``serve`` runs the server, ``run`` replays recorded streams through queries, ``why`` proves answers."""
+"""The command ``thalweg``: ``serve`` runs the server, ``run`` replays recorded streams through queries, ``why`` proves answers,
+``executor-env`` packs what a cluster's executors need."""
 
 import argparse
 import sys
@@ -37,6 +38,9 @@ def _parser() -> argparse.ArgumentParser:
     _serve_arguments(commands.add_parser("serve", help="serve the HTTP interface and the console"))
     _run_arguments(commands.add_parser("run", help="replay recorded streams through queries, as fast as they can be read"))
     _why_arguments(commands.add_parser("why", help="prove a row of a result: rules, bindings, down to what was pushed"))
+    pack = commands.add_parser("executor-env", help="pack the Python packages that the executors of a Spark cluster need")
+    pack.add_argument("file", type=_read_by(_archive), metavar="FILE.tar.gz", help="the archive, for THALWEG_EXECUTOR_ENV")
+    pack.set_defaults(do=_pack)
     return parser
 
 
@@ -107,6 +111,29 @@ def _why_arguments(parser: argparse.ArgumentParser) -> None:
     add("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     add("--master", type=_read_by(master_of), help="evaluate on Spark there, as for run")
     parser.set_defaults(do=_why)
+
+
+def _archive(text: str) -> Path:
+    if not text.endswith(".tar.gz"):
+        raise ValueError("expected a name that ends in .tar.gz")
+    return Path(text)
+
+
+def _pack(given: argparse.Namespace) -> int:
+    from importlib.metadata import PackageNotFoundError
+
+    from engine.spark.packages import NotPacked, fits, pack_packages
+
+    try:
+        packed = pack_packages(given.file)
+    except PackageNotFoundError as failure:
+        print(f"thalweg: {failure.name} is not installed in this environment, so it cannot be packed", file=sys.stderr)
+        return 1
+    except (NotPacked, OSError) as failure:
+        print(f"thalweg: {given.file} cannot be made: {failure}", file=sys.stderr)
+        return 1
+    print(f"{given.file} ({given.file.stat().st_size / 1e6:.0f} MB, for {fits()}): {', '.join(packed)}")
+    return 0
 
 
 def _serve(given: argparse.Namespace) -> int:

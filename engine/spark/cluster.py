@@ -1,9 +1,9 @@
-"""What is found out about a cluster before it is used: how many cores it has, and whether its executors see what the driver writes."""
+"""What is found out about a cluster before it is used: how many cores it has, whether its executors have the
+packages and see what the driver writes."""
 
 import secrets
-import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,24 +14,25 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from engine.spark.launch import SparkStartError
+from engine.spark.packages import fits
 from engine.spark.settings import SparkSettings, parallelism
+from engine.worker.look import look
 
 START_S = 120.0     # until there are enough executors
 LEAST_CORES = 2     # one is taken by the task whose worker has the tables that stay
 _STEADY_S = 2.0     # no executor has come for so long: no more are awaited
 _LOOK_S = 0.2
-_SPREAD_S = 0.5     # how long a task of the look keeps its core, so that each core has one
 
 
 def await_executors(spark: SparkSession, settings: SparkSettings, work: Path, say: Callable[[str], None]) -> tuple[SparkSettings, int]:
     """The settings with the slots that are there, and the mean number of cores of an executor. Raises SparkStartError where there are too
-    few cores, or where an executor does not share `work`."""
+    few cores, or where an executor lacks packages or does not share `work`."""
     say("waiting for the executors of the cluster")
     executors, cores = _counted(spark.sparkContext._jsc.sc().statusStore())
     if cores < LEAST_CORES:
         raise SparkStartError(f"the cluster {settings.master} gave {cores} cores within {START_S:g} s; {LEAST_CORES} are needed")
     say(f"{executors} executors with {cores} cores in all")
-    _check_shared(spark, settings, work, cores)
+    _check_executors(spark, settings, work, cores)
     settings = replace(settings, slots=cores)
     for name, value in {**parallelism(settings.partitions), **settings.extra}.items():
         if name in parallelism(1):
@@ -53,31 +54,26 @@ def _counted(store: Any) -> tuple[int, int]:
     return found
 
 
-def _check_shared(spark: SparkSession, settings: SparkSettings, work: Path, cores: int) -> None:
-    """Raises SparkStartError where an executor cannot read what is written in `work`, or write there itself."""
+def _check_executors(spark: SparkSession, settings: SparkSettings, work: Path, cores: int) -> None:
+    """Raises SparkStartError where an executor lacks packages, cannot read what is written in `work`, or cannot write there itself."""
     seen = work / "seen-by-executors"
     seen.write_text(token := secrets.token_hex(8), encoding="utf-8")
     try:
-        look = partial(_look, str(seen), token)
-        blind = spark.sparkContext.parallelize(range(cores), cores).mapPartitions(look).collect()
+        there = partial(look, str(seen), token)
+        found = spark.sparkContext.parallelize(range(cores), cores).mapPartitions(there).collect()
     except (PySparkException, Py4JError) as failure:
-        raise SparkStartError(f"executors cannot run Python ({settings.worker_python}, THALWEG_WORKER_PYTHON): {failure}") from failure
+        unpack = f", or cannot unpack {settings.executor_env} (THALWEG_EXECUTOR_ENV)" if settings.executor_env else ""
+        python = f"{settings.worker_python}, THALWEG_WORKER_PYTHON"
+        raise SparkStartError(f"executors cannot run Python ({python}){unpack}: {failure}") from failure
     finally:
         for left in work.glob(f"{seen.name}*"):
             left.unlink(missing_ok=True)
-    if blind:
-        raise SparkStartError(f"executors on {', '.join(sorted(set(blind)))} do not see {work}, or may not write there: on a cluster the "
+    if lacking := ", ".join(sorted({f"{host} ({missing})" for host, missing in found if missing is not None})):
+        if settings.executor_env:
+            raise SparkStartError(f"executors cannot import the packages of {settings.executor_env} (THALWEG_EXECUTOR_ENV): {lacking}; "
+                                  f"their Python ({settings.worker_python}, THALWEG_WORKER_PYTHON) must be {fits()}")
+        raise SparkStartError(f"executors lack packages: {lacking}; `thalweg executor-env FILE.tar.gz` makes an archive of them, which "
+                              "THALWEG_EXECUTOR_ENV=FILE.tar.gz gives to executors")
+    if blind := sorted({host for host, missing in found if missing is None}):
+        raise SparkStartError(f"executors on {', '.join(blind)} do not see {work}, or may not write there: on a cluster the "
                               "data folder, or that of THALWEG_CLUSTER_FOLDER, must be on a file system that all share, at the same path")
-
-
-def _look(path: str, token: str, part: Iterable[int]) -> Iterator[str]:
-    """Runs in a worker: its host, if it does not see the file, or cannot write beside it."""
-    time.sleep(_SPREAD_S)
-    try:
-        with open(path, encoding="utf-8") as file:
-            if file.read() == token:
-                with open(f"{path}-{'-'.join(map(str, part))}", "w", encoding="utf-8"):
-                    return
-    except OSError:
-        pass
-    yield socket.gethostname()

@@ -29,6 +29,7 @@ from engine.spark.cluster import await_executors
 from engine.spark.java import (Java, JavaNotFound, archive_path, cached_jar, download_shown, ensure_java, fetch_jar, finish, make_options,
                                use_archive, use_jar)
 from engine.spark.launch import Scratch, SparkStartError, end_jvm, launch, reset_pyspark, zip_engine
+from engine.spark.packages import SUFFIX
 from engine.spark.settings import SparkSettings, configuration, from_environment, parallelism
 from engine.spark.warm import exercise, warm_up
 from engine.spark.workers import ResidentTask
@@ -130,6 +131,8 @@ def start_session(settings: SparkSettings, say: Say = lambda message: None, *, m
     """Start Spark as `settings` say, telling `say` what takes time. `make_archive` lets the JVM write its
     archive of classes when it ends. Raises JavaNotFound, or SparkStartError. Without the network and without GraphFrames in the cache it
     starts without them."""
+    if not settings.local and (archive := settings.executor_env) is not None and not (archive.is_file() and archive.name.endswith(SUFFIX)):
+        raise SparkStartError(f"{archive} (THALWEG_EXECUTOR_ENV) is no file whose name ends in {SUFFIX}; `thalweg executor-env` makes one")
     java = ensure_java(say)
     with _starting:
         if SparkContext._active_spark_context is not None:

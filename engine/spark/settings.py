@@ -24,6 +24,8 @@ class SparkSettings:
     folder is made in `shared`, which all executors see; `slots` are the cores that the cluster was found to have (None: it has not been
     asked).
 
+    `executor_env` is an archive of packages (packages.py) for a cluster's executors; None: they have these.
+
     `worker_memory` is what DuckDB may take in each of Spark's workers, beyond which the plan fails that needs it (database.py).
 
     `graphframes` are the Maven coordinates of the JVM half of GraphFrames, "" to start without. `java_options` go to the driver's
@@ -37,6 +39,7 @@ class SparkSettings:
     cache: Path = Path("~/.cache/thalweg")
     work: Path | None = None
     shared: Path | None = None
+    executor_env: Path | None = None
     slots: int | None = None
     graphframes: str = GRAPHFRAMES
     java_options: str = ""
@@ -60,6 +63,7 @@ class SparkSettings:
         return self.cache.expanduser() / "ivy"
 
 
+_UNPACKED = "thalweg-packages"   # the name of the folder on executors
 _LOCAL = re.compile(r"local(?:\[([0-9]+|\*)(,[0-9]+)?\])?")
 _MASTER = re.compile(r"local(\[([1-9][0-9]*|\*)(,[0-9]+)?\])?|spark://[^\s,/]+:[0-9]+(,[^\s,/]+:[0-9]+)*|k8s://\S+|yarn")
 
@@ -72,7 +76,7 @@ def master_of(text: str) -> str:
 
 
 VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "worker_memory": MEMORY_VARIABLE,
-             "cache": "THALWEG_CACHE", "shared": "THALWEG_CLUSTER_FOLDER",
+             "cache": "THALWEG_CACHE", "shared": "THALWEG_CLUSTER_FOLDER", "executor_env": "THALWEG_EXECUTOR_ENV",
              "graphframes": "THALWEG_GRAPHFRAMES", "java_options": "THALWEG_JAVA_OPTIONS", "worker_python": "THALWEG_WORKER_PYTHON"}
 
 
@@ -81,7 +85,7 @@ def from_environment(environment: Mapping[str, str] | None = None, **given: obje
     known = os.environ if environment is None else environment
     values: dict[str, object] = {name: known[variable] for name, variable in VARIABLES.items() if variable in known}
     values |= {name: value for name, value in given.items() if value is not None}
-    for name in ("cache", "shared"):    # an empty one is none
+    for name in ("cache", "shared", "executor_env"):    # an empty one is none
         if (path := values.pop(name, None)):
             values[name] = Path(str(path)).expanduser()
     return SparkSettings(**values)  # type: ignore[arg-type]
@@ -106,6 +110,8 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
     if settings.local:
         entries |= {"spark.sql.shuffle.partitions": str(settings.partitions), "spark.default.parallelism": str(settings.partitions)}
         entries |= _LOOPBACK | {"spark.python.daemon.module": "engine.spark.daemon", "spark.executorEnv.PYTHONPATH": str(PROJECT)}
+    elif settings.executor_env is not None:     # unpacked by each executor in its own folder, where its Python starts
+        entries |= {"spark.archives": f"{settings.executor_env.absolute().as_uri()}#{_UNPACKED}", "spark.executorEnv.PYTHONPATH": _UNPACKED}
     return entries | _SEMANTICS | _SPEED | _STREAMING | _QUIET | dict(settings.extra)
 
 

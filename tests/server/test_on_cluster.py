@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Mapping
 from itertools import chain
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.spark.packages import fits, pack_packages
 from tests.cluster import WORKERS
 from tests.live import START_SECONDS, ServerProcess
 from tests.server.pusher import Pusher
@@ -47,21 +50,48 @@ def run(folder: Path, pushes: list[bytes], environment: Mapping[str, str], ended
     return logged(folder / "data"), taken
 
 
+BASE = str(sys._base_executable)    # type: ignore[attr-defined]
+"""The Python that the environment of the tests was made from."""
+IS_BARE = BASE.startswith("/usr/") and subprocess.run([BASE, "-c", "import duckdb"], capture_output=True).returncode != 0
+"""Whether executors see it, and it has no packages of its own."""
+
+
+def failure(folder: Path, environment: Mapping[str, str]) -> str:
+    """What a server says that ends at its start."""
+    server = ServerProcess(folder / "data", environment=environment)
+    server.start()
+    try:
+        wait_until(lambda: not server.running, START_SECONDS)
+    finally:
+        if server.running:
+            server.stop()
+    return server.log.read_text()
+
+
 @pytest.mark.timeout(900)
 def test_executors_that_end_change_nothing(pushes: list[bytes], tmp_path: Path) -> None:
+    """They have Python and Spark alone, if there is such a Python: their packages come from an archive."""
     expected, taken = run(tmp_path / "local", pushes, {"THALWEG_MASTER": "local[2]", "THALWEG_WORKER_PYTHON": sys.executable})
     assert sum(taken) == 2 * EVENTS
-    found = run(tmp_path / "cluster", pushes, {"THALWEG_CLUSTER_FOLDER": ""}, ENDED)
+    environment = {}
+    if IS_BARE:
+        (archive := tmp_path / "a name, with #1 %20" / "packages.tar.gz").parent.mkdir()
+        pack_packages(archive)
+        environment = {"THALWEG_WORKER_PYTHON": BASE, "THALWEG_EXECUTOR_ENV": str(archive)}
+    found = run(tmp_path / "cluster", pushes, {"THALWEG_CLUSTER_FOLDER": "", **environment}, ENDED)
     assert found == (expected, taken) and (tmp_path / "cluster" / "data" / "spark").is_dir()
+
+
+@pytest.mark.skipif(not IS_BARE, reason=f"executors do not see {BASE}, or it has packages of its own")
+def test_packages_that_executors_lack_are_told(tmp_path: Path) -> None:
+    told = failure(tmp_path / "none", {"THALWEG_WORKER_PYTHON": BASE})
+    assert "executors lack packages: " in told and "(No module named '" in told and "thalweg executor-env FILE.tar.gz" in told
+    with tarfile.open(tmp_path / "empty.tar.gz", "w:gz"):
+        pass
+    told = failure(tmp_path / "empty", {"THALWEG_WORKER_PYTHON": BASE, "THALWEG_EXECUTOR_ENV": str(tmp_path / "empty.tar.gz")})
+    assert "executors cannot import the packages of " in told and f"must be {fits()}" in told
 
 
 def test_a_folder_that_executors_do_not_see_is_told() -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as hidden:
-        server = ServerProcess(Path(hidden) / "data", environment={"THALWEG_CLUSTER_FOLDER": hidden})
-        server.start()
-        try:
-            wait_until(lambda: not server.running, START_SECONDS)
-        finally:
-            if server.running:
-                server.stop()
-        assert f"do not see {hidden}/" in server.log.read_text()
+        assert f"do not see {hidden}/" in failure(Path(hidden), {"THALWEG_CLUSTER_FOLDER": hidden})

@@ -6,18 +6,26 @@ The tests of a life of their own run in a fresh process, for the tests' shared s
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import textwrap
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.spark import packages
 from engine.spark.java import cached_jar, fetch_jar, use_jar
-from engine.spark.launch import Scratch, remove_abandoned
+from engine.spark.launch import Scratch, SparkStartError, remove_abandoned
+from engine.spark.session import start_session
 from engine.spark.settings import GRAPHFRAMES, SparkSettings, configuration, from_environment
+from engine.worker import look
+from server import cli
 from tests.sparks import INTERPRETED, jvm_pid, needs_graphframes
 
 if TYPE_CHECKING:
@@ -36,6 +44,80 @@ def test_the_folder_of_a_cluster_is_a_path_or_not_given() -> None:
     assert from_environment({"THALWEG_CLUSTER_FOLDER": "/nfs/x"}).shared == Path("/nfs/x")
     assert from_environment({"THALWEG_CLUSTER_FOLDER": ""}).shared is None
     assert from_environment({}, shared="~/x").shared == Path("~/x").expanduser()
+
+
+def test_packages_are_for_the_executors_of_a_cluster(tmp_path: Path) -> None:
+    archive = tmp_path / "a b#c,d%20" / "p.tar.gz"
+    sent = f"file://{tmp_path}/a%20b%23c%2Cd%2520/p.tar.gz#thalweg-packages"
+    for master, expected in (("spark://h:7077", sent), ("local[2]", None)):
+        settings = from_environment({"THALWEG_MASTER": master, "THALWEG_EXECUTOR_ENV": str(archive)})
+        entries = configuration(settings, tmp_path)
+        assert entries.get("spark.archives") == expected
+        assert (entries.get("spark.executorEnv.PYTHONPATH") == "thalweg-packages") is (expected is not None)
+    assert from_environment({"THALWEG_EXECUTOR_ENV": ""}).executor_env is None
+
+
+@pytest.mark.parametrize("name", ["none.tar.gz", "there.zip"])
+def test_an_archive_that_spark_would_not_unpack_is_told(name: str, tmp_path: Path) -> None:
+    (tmp_path / "there.zip").touch()
+    with pytest.raises(SparkStartError, match="no file whose name ends in .tar.gz"):
+        start_session(SparkSettings(master="spark://127.0.0.1:1", executor_env=tmp_path / name))
+
+
+def installed(folder: Path, name: str, files: Sequence[str], record: bool = True) -> None:
+    """A distribution with some files."""
+    (info := folder / f"{name}-1.0.dist-info").mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    for file in files:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(file)
+    if record:
+        (info / "RECORD").write_text("".join(f"{file},,\n" for file in (*files, f"{info.name}/METADATA", "../bin/tool")))
+
+
+def test_packages_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(there := tmp_path / "site", "some_thing", ["some/__init__.py", "some/tests/x.py", "some/x.pyc", "some/include/x.h"])
+    installed(there, "of_system", ["system.py"], record=False)
+    (there / "real.py").write_text("linked")
+    (there / "some" / "__init__.py").unlink()
+    (there / "some" / "__init__.py").symlink_to(there / "real.py")
+    monkeypatch.setattr(sys, "path", [str(there), *sys.path])
+    monkeypatch.setattr(packages, "requires", lambda name: ["some_thing==1.0", "pyspark==4", "flask==1; extra == 'dev'"])
+    target = tmp_path / "p.tar.gz"
+    assert packages.pack_packages(target) == ["some_thing 1.0"]
+    with tarfile.open(target) as archive:
+        assert sorted(archive.getnames()) == ["some/__init__.py", "some_thing-1.0.dist-info/METADATA"]
+        assert archive.getmember("some/__init__.py").isreg()
+    before = target.read_bytes()
+    for lacking, failure in (("no-such-package", PackageNotFoundError), ("of_system", packages.NotPacked)):
+        monkeypatch.setattr(packages, "requires", lambda name: ["some_thing==1.0", lacking])
+        with pytest.raises(failure):
+            packages.pack_packages(target)
+    assert target.read_bytes() == before and sorted(path.name for path in tmp_path.iterdir()) == ["p.tar.gz", "site"]
+
+
+def test_the_command_packs_or_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(packages, "requires", lambda name: ["pytz==1"])
+    assert cli.main(["executor-env", str(tmp_path / "p.tar.gz")]) == 0
+    assert "p.tar.gz (" in (told := capsys.readouterr().out) and "pytz " in told and packages.fits() in told
+    assert cli.main(["executor-env", str(tmp_path / "none" / "p.tar.gz")]) == 1
+    assert "cannot be made" in capsys.readouterr().err
+    monkeypatch.setattr(packages, "requires", lambda name: ["no-such-package"])
+    assert cli.main(["executor-env", str(tmp_path / "q.tar.gz")]) == 1
+    assert "no-such-package is not installed" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["executor-env", str(tmp_path / "p")])
+
+
+def test_a_worker_looks_for_a_shared_folder_and_for_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "_SPREAD_S", 0)
+    (seen := tmp_path / "seen").write_text("token")
+    host = socket.gethostname()
+    assert list(look.look(str(seen), "token", [3])) == [] and (tmp_path / "seen-3").exists()
+    assert list(look.look(str(seen), "another", [3])) == list(look.look(str(tmp_path / "none"), "token", [3])) == [(host, None)]
+    monkeypatch.setitem(sys.modules, "engine.worker.bundles", None)
+    [(found, missing)] = look.look(str(seen), "token", [3])
+    assert found == host and missing and "engine.worker.bundles" in missing
 
 
 def test_a_temporary_folder_is_made_where_a_cluster_sees_it(tmp_path: Path) -> None:
