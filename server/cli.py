@@ -114,8 +114,10 @@ def _why_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _archive(text: str) -> Path:
-    if not text.endswith(".tar.gz"):
-        raise ValueError("expected a name that ends in .tar.gz")
+    from engine.spark.packages import SUFFIX
+
+    if not text.endswith(SUFFIX):
+        raise ValueError(f"expected a name that ends in {SUFFIX}")
     return Path(text)
 
 
