@@ -146,6 +146,14 @@ class _Places:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some rows, and where they are by the hashes of an end (``s``, ``o``)."""
+
+    rows: pa.Table
+    places: dict[str, _Places]
+
+
 class Ends:
     """An index of the rows that are kept of a closure, by subject and by object: those beside a few new ones are found without a scan. A
     table of rows has their columns, and the hashes ``hs`` and ``ho``. It is log-structured: what is added is sorted by its hashes, and
@@ -153,7 +161,7 @@ class Ends:
 
     def __init__(self, rows: pa.Table) -> None:
         self._none = rows.slice(0, 0)
-        self._parts: list[tuple[pa.Table, dict[str, _Places]]] = []
+        self._parts: list[_Part] = []
         self.add(rows)
 
     def add(self, rows: pa.Table) -> None:
@@ -161,22 +169,23 @@ class Ends:
             return
         self._parts.append(_part(rows))
         if len(self._parts) > MOST_PARTS:
-            greatest, *others = sorted(self._parts, key=lambda part: -part[0].num_rows)
-            small = sum(part[0].num_rows for part in others) * 2 < greatest[0].num_rows
-            merged = _part(pa.concat_tables([part[0] for part in (others if small else self._parts)]))
+            greatest, *others = sorted(self._parts, key=lambda part: -part.rows.num_rows)
+            small = sum(part.rows.num_rows for part in others) * 2 < greatest.rows.num_rows
+            merged = _part(pa.concat_tables([part.rows for part in (others if small else self._parts)]))
             self._parts = [greatest, merged] if small else [merged]
 
     def rows_at(self, wanted: Iterable[tuple[str, npt.NDArray[np.uint64]]]) -> pa.Table:
         """The rows that have one of the hashes at an end, for some of the ends and hashes `wanted`."""
         pairs, found = [(end, each_once(hashes)) for end, hashes in wanted], [self._none]
-        for rows, places in self._parts if pairs else ():
-            found.append(rows.take(pa.array(each_once(np.concatenate([places[end].of(hashes) for end, hashes in pairs])))))
+        for part in self._parts if pairs else ():
+            places = np.concatenate([part.places[end].of(hashes) for end, hashes in pairs])
+            found.append(part.rows.take(pa.array(each_once(places))))
         return pa.concat_tables(found)
 
 
-def _part(rows: pa.Table) -> tuple[pa.Table, dict[str, _Places]]:
+def _part(rows: pa.Table) -> _Part:
     rows = rows.combine_chunks()
-    return rows, {end: _Places(rows[f"h{end}"].to_numpy()) for end in "so"}
+    return _Part(rows, {end: _Places(rows[f"h{end}"].to_numpy()) for end in "so"})
 
 
 class SegmentLost(RuntimeError):
