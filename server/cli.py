@@ -60,6 +60,8 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     add("--workers", type=int, default=1, help="must be 1: one process owns Spark and the log")
     add("--master", type=_read_by(master_of),
         help="Spark master: local[N], N threads, or spark://HOST:PORT (default: local[*], all processors, or THALWEG_MASTER)")
+    add("--kafka", action="append", default=[], type=_read_by(_cluster), metavar="HOST:PORT[,HOST:PORT...][=FILE]",
+        help="let streams be read from topics there; FILE has the client's properties, such as those of security (again for more)")
     add("--memory", help="memory of Spark's driver, such as 2g")
     add("--executor", choices=("sql", "local"), help="force one executor (tests and benchmarks)")
     add("--strategy", choices=("recompute", "incremental"), help="force one strategy (tests and benchmarks)")
@@ -111,6 +113,15 @@ def _why_arguments(parser: argparse.ArgumentParser) -> None:
     add("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     add("--master", type=_read_by(master_of), help="evaluate on Spark there, as for run")
     parser.set_defaults(do=_why)
+
+
+def _cluster(text: str) -> tuple[str, Path | None]:
+    from engine.runtime.topics import servers_of
+
+    servers, _, file = text.partition("=")
+    if file and not Path(file).is_file():
+        raise ValueError(f"{file} is no file")
+    return servers_of(servers), Path(file).absolute() if file else None
 
 
 def _archive(text: str) -> Path:

@@ -18,6 +18,7 @@ import threading
 import time
 from contextlib import suppress
 from email.utils import formatdate
+from functools import partial
 from http import HTTPStatus
 from types import FrameType
 from typing import Any
@@ -34,6 +35,7 @@ from grammar import parse
 from grammar.rule_sets import parse_rules
 from server.asgi import Application
 from server.demo import QUERIES, Demo
+from server.formats.records import reader_of
 from server.guard import LOOPBACK_NAMES, host_name, refuse_foreign_address
 from server.limits import Limits
 from server.problems import Problem, head_too_large
@@ -237,7 +239,7 @@ def serve(given: argparse.Namespace, limits: Limits) -> int:
     host, port = f"[{given.host}]" if ":" in given.host else given.host, listener.getsockname()[1]
     address = f"http://{host}:{port}{base_path}"
     base_url = given.base_url or f"http://localhost:{port}{base_path}"
-    engine = Engine(_settings(given, limits, base_url), parse, parse_rules=parse_rules)
+    engine = Engine(_settings(given, limits, base_url), parse, parse_rules=parse_rules, reader_of=partial(reader_of, limits=limits))
     demo = Demo(engine) if given.demo else None
     process = Process(engine, demo, address)
     site = Site(engine, limits, LOOPBACK_NAMES | {host_name(name) for name in given.allow_host}, frozenset(given.allow_origin), base_url)
@@ -300,7 +302,7 @@ def _settings(given: argparse.Namespace, limits: Limits, base_url: str) -> Setti
                     paused=given.paused, evaluation=EvaluationLimits(**{name: getattr(limits, name) for name in NAMES}),
                     max_queries=limits.max_queries, commit_evaluations=limits.commit_evaluations,
                     batch_patience_ms=limits.batch_patience_ms, window_steps=limits.window_steps, window_items=limits.window_items,
-                    product_rows=limits.product_rows)
+                    product_rows=limits.product_rows, kafka=dict(given.kafka))
 
 
 def _log(given: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,14 +21,15 @@ from engine.runtime.catalogue import Catalogue, GraphVersion
 from engine.runtime.errors import EngineError, not_found
 from engine.runtime.log import LogFolder
 from engine.runtime.registered import Definition, FixedQueries, Registered, kept_statement
-from engine.runtime.resources import Receipt
+from engine.runtime.resources import Receipt, Rejection
 from engine.runtime.results import ResultLog
 from engine.runtime.rows import Control, Kind, Prepared, at_position, control_rows, controls, graph_rows, item_rows
 from engine.runtime.settings import Settings
 from engine.runtime.stores import ParseRules, StoredRules, static_facts, stored_rules
-from engine.runtime.streams import (KeptKeys, KeptReceipt, LetterLimits, Source, Terms, admit, ahead_errors, kept_receipt, receipt_payload,
-                                    refusal, repeated)
+from engine.runtime.streams import (Admission, KeptKeys, KeptReceipt, LetterLimits, Source, Terms, admit, admit_records, ahead_errors,
+                                    kept_receipt, receipt_payload, refusal, repeated)
 from engine.runtime.ticks import Timetable
+from engine.runtime.topics import MovedError, Records, Topic, hushed, watermark_of
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)
@@ -74,20 +75,8 @@ class Appender:
         if admission.ahead and not terms.skip:
             raise EngineError("timestamp-ahead", 422, f"Items are stamped more than {source.ahead_ms} ms ahead of the server's clock; "
                               "nothing was taken.", {"limit": source.ahead_ms, "errors": list(told)})
-        first = self.take(admission.accepted)
-        positions = first + np.cumsum(admission.taken) - 1
-        rows = []
-        if admission.accepted:
-            rows.append(item_rows(prepared, stream, admission.taken, positions, admission.times, admission.watermarks, source.items))
-        asleep = source.idle and not admission.accepted
-        source = replace(source, watermark=source.watermark if asleep else admission.watermark, active_ms=now_ms, idle=asleep,
-                         items=source.items + admission.accepted, late=source.late + admission.late,
-                         refused=source.refused + admission.ahead + len(rejected))
-        self.sources[stream] = source
-        rows += self._settle(before)
-        if admission.late or admission.ahead or rejected:
-            payload = refusal(source, prepared, admission, rejected, self.letters)
-            rows.append(control_rows(Control(self.take(), Kind.REFUSED, stream, None, payload)))
+        first = self.position
+        rows = self._append(stream, prepared, admission, rejected, now_ms, before)
         receipt = Receipt(admission.accepted, admission.late, admission.ahead + len(rejected), str(first) if admission.accepted else None,
                           str(first + admission.accepted - 1) if admission.accepted else None, None,
                           tuple({"detail": r.reason, "place": r.place} for r in rejected[:self.letters.most]) + told)
@@ -104,6 +93,56 @@ class Appender:
             control = Control(self.take(), Kind.KEY, stream, None, receipt_payload(kept))
             rows.append(control_rows(control))
         return rows, receipt
+
+    def _append(self, stream: str, prepared: Prepared, admission: Admission, rejected: Sequence[Rejection], now_ms: int,
+                before: Mapping[str, int]) -> list[pa.Table]:
+        """The items that are taken, and a record of those that are not."""
+        source = self.sources[stream]
+        first, rows = self.take(admission.accepted), []
+        if admission.accepted:
+            positions = first + np.cumsum(admission.taken) - 1
+            rows.append(item_rows(prepared, stream, admission.taken, positions, admission.times, admission.watermarks, source.items))
+        asleep = source.idle and not admission.accepted
+        source = replace(source, watermark=source.watermark if asleep else admission.watermark, active_ms=now_ms, idle=asleep,
+                         items=source.items + admission.accepted, late=source.late + admission.late,
+                         refused=source.refused + admission.ahead + len(rejected))
+        self.sources[stream] = source
+        rows += self._settle(before)
+        if admission.late or admission.ahead or rejected:
+            payload = refusal(source, prepared, admission, rejected, self.letters)
+            rows.append(control_rows(Control(self.take(), Kind.REFUSED, stream, None, payload)))
+        return rows
+
+    def records(self, stream: str, topic: Topic, found: Records, now_ms: int) -> tuple[list[pa.Table], None]:
+        """Append what was read of a topic, and where it goes on; MovedError where that is not what follows. A stream's watermark moves behind
+        its items: they are late by that of their own partition."""
+        source = self.sources.get(stream)
+        if source is None or source.topic is not topic:
+            raise MovedError
+        before = self._done() if source.idle else {}
+        admission, partitions = admit_records(self._woken(source, before), found, now_ms)
+        rows = self._append(stream, found.items, admission, found.rejected, now_ms, before)
+        self.sources[stream] = source = replace(self.sources[stream], partitions=partitions)
+        if not (source.arrival or source.idle) and (watermark := watermark_of(source.partitions)) > source.watermark:
+            rows += self.mark(stream, watermark, now_ms)
+        payload = {"partitions": {str(number): source.partitions[number].to_json() for number in found.following},
+                   "lost": [[lost.partition, lost.first, lost.last] for lost in found.lost]}
+        return [*rows, control_rows(Control(self.take(), Kind.OFFSETS, stream, None, payload))], None
+
+    def hush(self, stream: str, topic: Topic, at_end: Iterable[int], now_ms: int) -> tuple[list[pa.Table], None]:
+        """Nothing is left to be read of these partitions: those that had nothing for the stream's idle time hold the others back no more, and
+        where all are silent the stream is idle."""
+        source = self.sources.get(stream)
+        if source is None or source.topic is not topic or source.arrival or source.idle:
+            return [], None
+        partitions = hushed(source.partitions, at_end, now_ms, source.idle_ms)
+        self.sources[stream] = replace(source, partitions=partitions)
+        watermark = max(watermark_of(partitions), source.watermark)
+        if all(one.silent for one in partitions.values()):
+            self.sources[stream] = replace(self.sources[stream], idle=True, watermark=watermark)
+            moved = watermark if watermark > source.watermark else None
+            return [control_rows(Control(self.take(), Kind.IDLE, stream, moved, {}))], None
+        return self.mark(stream, watermark, now_ms), None
 
     def mark(self, stream: str, watermark_ms: int, now_ms: int) -> list[pa.Table]:
         """Move a stream's watermark on; nothing is appended where it is there already and the stream is not idle."""
@@ -150,12 +189,13 @@ class Appender:
         return rows
 
     def silent(self, now_ms: int) -> list[str]:
-        """Event streams that have been silent for their idle time and are not declared idle yet."""
-        return [s.iri for s in self.sources.values() if not s.arrival and not s.idle and now_ms - s.active_ms >= s.idle_ms]
+        """Event streams that have been silent for their idle time and are not declared idle yet; of those that are read from topics `hush`
+        tells."""
+        return [s.iri for s in self.sources.values() if s.falls_silent and now_ms - s.active_ms >= s.idle_ms]
 
     def next_silence(self) -> int | None:
         """The earliest wall time at which `silent` may name another stream."""
-        return min((s.active_ms + s.idle_ms for s in self.sources.values() if not s.arrival and not s.idle), default=None)
+        return min((s.active_ms + s.idle_ms for s in self.sources.values() if s.falls_silent), default=None)
 
     def declare_idle(self, now_ms: int) -> list[pa.Table]:
         rows = []
@@ -166,7 +206,9 @@ class Appender:
 
     def stay_awake(self, now_ms: int) -> tuple[list[pa.Table], None]:
         """Count silence from now on: nobody could push before."""
-        self.sources = {iri: replace(source, active_ms=now_ms) for iri, source in self.sources.items()}
+        self.sources = {iri: replace(source, active_ms=now_ms, partitions={number: replace(one, active_ms=now_ms)
+                                                                           for number, one in source.partitions.items()})
+                        for iri, source in self.sources.items()}
         return [], None
 
     def put_stream(self, name: str, descriptor: dict[str, Any], now_ms: int) -> list[pa.Table]:

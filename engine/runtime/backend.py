@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.compiler import Catalog, Compiled, compile_statement
 from engine.execution.due import Answer, Due
 from engine.ir.statement import Statement
-from engine.runtime.rows import ROWS
+from engine.runtime.rows import ROWS, short_name
 from engine.runtime.settings import Settings
 from engine.spark.settings import from_environment
 from engine.supervision import filling
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.spark.executor import Executor
     from engine.spark.feed import Feed, OnBatch
     from engine.spark.session import Say, Session
+    from engine.spark.topic import TopicQuery
 
 OnFailure = Callable[[BaseException], None]
 
@@ -40,7 +41,7 @@ class Backend:
         from engine.spark.executor import Executor
         from engine.spark.session import start_session
         if self._session is None:
-            settings = self._settings.spark or from_environment()
+            settings = replace(self._settings.spark or from_environment(), kafka=bool(self._settings.kafka))
             self._session = start_session(replace(settings, shared=settings.shared or self._settings.data / "spark"), say)
         self._session.on_death(lambda: on_death(RuntimeError("Spark's JVM has died")))
         self._one_shots = OneShots(self._session)
@@ -60,6 +61,12 @@ class Backend:
         own = self._settings
         settings = FeedSettings(own.log_folder, own.checkpoint_folder, ROWS, own.poll_ms, own.rotate_files)
         return Feed(self._running.spark, settings, on_batch, on_failure)
+
+    def topic(self, servers: str, name: str, iri: str) -> TopicQuery:
+        """What reads the topic of a stream (topic_feeds.py)."""
+        from engine.spark.topic import TopicQuery
+        own = self._settings
+        return TopicQuery(self._running, servers, name, own.kafka[servers], own.topics_folder / short_name(iri))
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer:
         assert self._one_shots is not None

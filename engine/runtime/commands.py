@@ -101,7 +101,7 @@ class Commands:
 
     def put_stream(self, name: str, descriptor: dict[str, Any], check: Check[StreamInfo] = unchecked) -> tuple[StreamInfo, bool]:
         """Register a stream; the same descriptor again is no change, another one is 409."""
-        described = describe(check_name(name), descriptor, self.settings.base_url)
+        described = describe(check_name(name), descriptor, self.settings.base_url, self.settings.kafka)
 
         def decide(end: Appender, view: View, now: int) -> tuple[Rows, bool]:
             known = view.catalogue.streams.get(name)
@@ -133,7 +133,8 @@ class Commands:
         return self._pushed_info(name, view)
 
     def _pushed_info(self, name: str, view: View) -> StreamInfo:
-        return stream_info(name, _descriptor(name, view), view, self.clock.now_ms())
+        descriptor = _descriptor(name, view)
+        return stream_info(name, descriptor, view, self.clock.now_ms(), self._machine.reading(descriptor["iri"]))
 
     def delete_stream(self, name: str, force: bool = False, check: Check[StreamInfo] = unchecked) -> None:
         """Remove a stream; `force` removes the queries on it too, and those on theirs; otherwise they are 409."""

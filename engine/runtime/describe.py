@@ -11,6 +11,7 @@ from engine.runtime.kept import StreamState
 from engine.runtime.registered import Registered
 from engine.runtime.resources import QueryInfo, StreamInfo, iso
 from engine.runtime.streams import PROV_TIME, duration_text
+from engine.runtime.topics import Reading
 from engine.runtime.ticks import query_watermark
 from engine.runtime.view import Seen, View
 from engine.timeline import MIN
@@ -117,13 +118,18 @@ def made_info(query: Registered, iri: str, view: View, now_ms: int) -> StreamInf
     return StreamInfo(query.name, iri, descriptor, state, tuple(_users(iri, view)))
 
 
-def stream_info(name: str, descriptor: Mapping[str, Any], view: View, now_ms: int) -> StreamInfo:
+def stream_info(name: str, descriptor: Mapping[str, Any], view: View, now_ms: int, reading: Reading = Reading()) -> StreamInfo:
+    """A stream that is pushed to, or is read from a topic, as `reading` tells."""
     source = view.sources.get(descriptor["iri"])
     state: dict[str, Any] = {"items": 0, "late": 0, "deadLetters": 0, "watermark": None, "itemsPerSecond": 0.0}
     if source is not None:
         state |= {"items": source.items, "late": source.late, "deadLetters": source.refused + source.late * source.keep_late,
                   "watermark": iso(source.watermark), "idle": source.idle,
                   "itemsPerSecond": view.snapshot.measured.stream(source.iri, now_ms)}
+    if source is not None and source.topic is not None:
+        kept = view.snapshot.streams.get(source.iri, StreamState())
+        state |= {"topic": reading.state, "behind": reading.behind, "error": reading.error, "lost": kept.lost, "partitions": {str(number): {"offset": one.offset, "watermark": iso(one.watermark), "silent": one.silent}
+                                                    for number, one in sorted(source.partitions.items())}}
     return StreamInfo(name, descriptor["iri"], dict(descriptor), state, tuple(_users(descriptor["iri"], view)))
 
 

@@ -27,6 +27,7 @@ from engine.runtime.pump import Pump
 from engine.runtime.resources import Notice
 from engine.runtime.rows import ROWS, Control, Kind, controls, verdict_payload
 from engine.runtime.threads import Lane, Owner
+from engine.runtime.topic_feeds import TopicFeeds
 from engine.runtime.verdicts import START, Suspects
 from engine.runtime.view import View, snapshot_of
 
@@ -43,14 +44,15 @@ _FEW_FILES, _FEW_BYTES = 4, 500_000     # so much is read through Spark; more of
 
 
 class Evaluator:
-    """`life` is the number of the start; once the machine is at another, nothing is heard of this one. `owner`, `pump` and `feed` are
-    None until they are there."""
+    """`life` is the number of the start; once the machine is at another, nothing is heard of this one. `owner`, `pump`, `feed` and `topics`
+    are None until they are there."""
 
     def __init__(self, machine: Machine, life: int) -> None:
         self.life = life
         self.owner: Owner | None = None
         self.pump: Pump | None = None
         self.feed: Feed | None = None
+        self.topics: TopicFeeds | None = None
         self._lane: Lane | None = None
         self._machine = machine
         self._ahead = False
@@ -84,6 +86,9 @@ class Evaluator:
         self.pump = pump
         machine.reached(pump.position, snapshot_of(pump, machine.meters.measured))
         self._begin_feed()
+        if machine.reader_of is not None and own.kafka:
+            self.topics = TopicFeeds(machine, machine.reader_of)
+            self.topics.worker.start()
 
     def end(self, within_s: float | None) -> None:
         """End feed, backend and owner, in an order in which none waits for another that is dead. RuntimeError where the owner does not
@@ -92,7 +97,7 @@ class Evaluator:
         alive = backend.alive()
         if self._lane is not None:
             self._lane.close(cancel=alive)
-        for part in (feed, backend) if alive else (backend, feed):
+        for part in (self.topics, feed, backend) if alive else (backend, self.topics, feed):
             if part is not None:
                 try:
                     part.stop()
@@ -100,7 +105,7 @@ class Evaluator:
                     _LOG.warning("stopping %s", type(part).__name__, exc_info=True)
         if owner is not None and not owner.stop(within_s):
             raise RuntimeError("the pump has not ended, and may still write")
-        self.feed = self.owner = None
+        self.feed = self.owner = self.topics = None
         self._machine.heap.thaw()
 
     def _broken(self, failure: BaseException) -> None:

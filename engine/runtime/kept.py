@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,8 @@ _TAIL_ROWS = 50_000
 @dataclass(slots=True)
 class StreamState:
     """A stream at the pump. `kept_from`: older events are no longer in its content; MAX where nothing is kept. `whole_from`: of older
-    events some came while no query read the stream, and were never in it."""
+    events some came while no query read the stream, and were never in it. Of one that is read from a topic: the `partitions`, as
+    `Partition.to_json` has them, and how many records were `lost`."""
 
     watermark: int = MIN
     idle: bool = False
@@ -32,6 +33,8 @@ class StreamState:
     refused: int = 0
     kept_from: int = MAX
     whole_from: int = MIN
+    partitions: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
+    lost: int = 0
 
     def advance(self, watermark: int | None) -> None:
         """A record came: the stream is not idle."""

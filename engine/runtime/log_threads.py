@@ -33,7 +33,7 @@ _STOP = object()
 _SWEEP_MS = 60_000
 _FILES_AT_ONCE = 8
 _MOST_SLOWNESS = 10
-_PUSHED = frozenset((Kind.EVENT, Kind.MARK, Kind.IDLE, Kind.REFUSED, Kind.KEY))     # kinds of record
+_PUSHED = frozenset((Kind.EVENT, Kind.MARK, Kind.IDLE, Kind.REFUSED, Kind.KEY, Kind.OFFSETS))   # kinds of record
 _LARGE = 65_536     # rows: a copy of so many takes longer than writing them in pieces
 
 

@@ -25,6 +25,7 @@ from engine.runtime.results import ResultLog, Retention
 from engine.runtime.settings import Settings
 from engine.runtime.stores import ParseRules
 from engine.runtime.threads import Sight, Watch
+from engine.runtime.topics import ReaderOf, Reading
 from engine.runtime.view import Meters, Snapshot, View
 from engine.supervision import Backoff, Heap, Worker
 
@@ -38,11 +39,12 @@ class Machine:
     comes from one before the last is not heard. `deaths`: by query in how many evaluations it died (verdicts.py)."""
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], parse_rules: ParseRules, clock: Clock,
-                 backend: Backend) -> None:
+                 backend: Backend, reader_of: ReaderOf | None = None) -> None:
+        """`reader_of` gives what reads the records of a topic; without it no topics are read."""
         self.settings, self.clock, self.backend = settings, clock, backend
         self.state, self.progress = "starting", "not started"
         self.snapshot = Snapshot()
-        self.parse, self.parse_rules = parse, parse_rules
+        self.parse, self.parse_rules, self.reader_of = parse, parse_rules, reader_of
         self.listeners, self.meters, self.heap = Listeners(), Meters(), Heap()
         self.position = self.life = 0
         self.closing = threading.Event()
@@ -274,6 +276,13 @@ class Machine:
     def backlog(self) -> int:
         return self.writer.appender.position - 1 - self.position
 
+    def reading(self, iri: str) -> Reading:
+        """How the topic of a stream is read."""
+        source, topics = self.writer.appender.sources.get(iri), self._evaluator.topics
+        if source is not None and source.topic is not None and source.topic.servers not in self.settings.kafka:
+            return Reading("waiting", error=f"the server was not started with --kafka {source.topic.servers}")
+        return Reading() if topics is None else topics.reading(iri)
+
     def _arrival_streams(self) -> list[str]:
         """Streams that some query reads: their clocks move on together."""
         return sorted({stream for query in self.writer.appender.catalogue.queries.values() for stream in query.streams})
@@ -311,6 +320,7 @@ class Machine:
     def workers(self) -> list[Worker]:
         parts = [part.worker for part in (self._evaluator.owner, self._evaluator.feed) if part is not None]
         parts += [self._starter] if self._starter is not None else []
+        parts += self._evaluator.topics.workers if self._evaluator.topics is not None else []
         return [self.writer.worker, self.timer.worker, self.keeper.worker, self._watch.worker, *parts]
 
     def _troubles(self) -> Iterator[Trouble]:

@@ -35,6 +35,7 @@ from engine.runtime.rows import UNREADABLE, Control, Kind, controls, in_order, w
 from engine.runtime.stores import ParseRules, reads_no_rules
 from engine.runtime.threads import Lane
 from engine.runtime.ticks import Known, KnownNeeds, Need
+from engine.runtime.topics import Lost, partitions_of
 from engine.runtime.verdicts import Decide
 from engine.timeline import MAX, MIN
 
@@ -178,8 +179,22 @@ class Pump(Evaluations):
             case Kind.KEY:
                 check_storable((control.payload["key"], control.payload["until"]))
                 self._changes.receipts.append((control.stream, control.payload))
+            case Kind.OFFSETS:
+                self._take_offsets(control)
             case Kind.NOTE if UNREADABLE in control.payload:
                 raise ValueError(control.payload[UNREADABLE])
+
+    def _take_offsets(self, control: Control) -> None:
+        """How far a topic is read. Records that it has no longer are letters, and those who read the stream are told."""
+        partitions_of(control.payload["partitions"], 0)     # raises where the next start could not read it
+        lost = [Lost(*values) for values in control.payload["lost"]]
+        state = self.kept.states[control.stream]
+        state.partitions = {**state.partitions, **control.payload["partitions"]}
+        state.lost += sum(one.last - one.first + 1 for one in lost)
+        if lost:
+            self._changes.letters.append((control.stream, control.position, [{"reason": "lost", "t": None, "text": one.text} for one in lost]))
+            detail = f"Of the stream {control.stream} {'; '.join(one.text for one in lost)}"[:_LONGEST_REASON]
+            self._tell_readers(control.stream, "records-lost", {"title": "Records of a topic are lost", "detail": detail})
 
     @contextmanager
     def _one_record(self, control: Control) -> Iterator[None]:
@@ -202,10 +217,14 @@ class Pump(Evaluations):
         text = json.dumps(control.payload, default=str)[:_LONGEST_TEXT]
         self._changes.letters.append((control.stream, control.position, [{"reason": f"set aside: {detail}", "t": None, "text": text}]))
         problem = {"title": "A record of the input log was set aside", "detail": f"{kind} at {control.position}: {detail}"}
+        self._tell_readers(control.stream, "record-set-aside", problem)
+
+    def _tell_readers(self, name: str, reason: str, problem: dict[str, str]) -> None:
+        """Tell the query of a name, or those that read the stream of an IRI."""
         for query in self.queries.values():
-            if query.name == control.stream or control.stream in query.streams:
+            if query.name == name or name in query.streams:
                 self._outcome.notices.append(Notice("status", query.name, data={
-                    "state": query.state, "previous": query.state, "reason": "record-set-aside", "problem": problem}))
+                    "state": query.state, "previous": query.state, "reason": reason, "problem": problem}))
 
     def _take_events(self, stream: str, rows: pa.Table) -> None:
         users = self._users(stream)

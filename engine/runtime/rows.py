@@ -21,7 +21,8 @@ from engine.records import Triple, Verdict
 
 
 class Kind(IntEnum):
-    """The kinds of record. REFUSED (items that were late, ahead or broken), KEY (the answer to a push) and NOTE decide no result."""
+    """The kinds of record. REFUSED (items that were late, ahead or broken), KEY (the answer to a push), OFFSETS (how far a topic is read)
+    and NOTE decide no result."""
 
     EVENT = 0
     MARK = 1
@@ -38,6 +39,7 @@ class Kind(IntEnum):
     RULES = 12
     STREAM = 13
     VERDICT = 14
+    OFFSETS = 15
 
 
 _CONTENT = FACTS.names[2:]      # without position and time
@@ -63,12 +65,14 @@ class Control:
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """Items made ready to append: `table` has columns item (index), row, g s p o and typed columns; `times`, `stamped` (which have a time
-    stamp; None: all) and `scopes` (the ms whose blank nodes they share, `Item.scope_ms`; None: their own) have one entry per item."""
+    stamp; None: all) and `scopes` (the ms whose blank nodes they share, `Item.scope_ms`; None: their own) have one entry per item, and so
+    have `names` (what makes the blank nodes of an item its own; None: its number in the stream)."""
 
     table: pa.Table
     times: np.typing.NDArray[np.int64]
     stamped: np.typing.NDArray[np.bool_] | None = None
     scopes: np.typing.NDArray[np.int64] | None = None
+    names: pa.Array | None = None
 
     @property
     def items(self) -> int:
@@ -122,7 +126,8 @@ def item_rows(prepared: Prepared, stream: str, taken: np.typing.NDArray[np.bool_
     """Rows of the log for the taken items; the arrays have one entry per item.
 
     Blank nodes become the item's own, ``_:i<stream>.<number>.<label>``: `before` items of the stream came before these. The number
-    is not the position, for what else is in the log may depend on the clock. Those of a scope become ``_:t<stream>.<ms>.<label>``.
+    is not the position, for what else is in the log may depend on the clock. Those of a scope become ``_:t<stream>.<ms>.<label>``, those of
+    items that have names ``_:k<stream>.<name>.<label>``.
     """
     item = prepared.table["item"].to_numpy()
     table = prepared.table
@@ -130,8 +135,12 @@ def item_rows(prepared: Prepared, stream: str, taken: np.typing.NDArray[np.bool_
         keep = taken[item]
         table, item = table.filter(pa.array(keep)), item[keep]
     count, place = table.num_rows, pa.array(positions[item])
-    letter, numbers = ("i", before + np.cumsum(taken)) if prepared.scopes is None else ("t", prepared.scopes)
-    number = pa.array(numbers[item])
+    letter, numbers = ("i", pa.array(before + np.cumsum(taken)))
+    if prepared.scopes is not None:
+        letter, numbers = "t", pa.array(prepared.scopes)
+    elif prepared.names is not None:
+        letter, numbers = "k", prepared.names
+    number = numbers.take(pa.array(item))
     g, s, o = (_own(table[name], number, f"_:{letter}{short_name(stream)}.") for name in ("g", "s", "o"))
     return pa.table([place, table["row"], _repeat(int(Kind.EVENT), count, pa.int8()), _repeat(stream, count, pa.string()),
                      pa.array(times[item]), g, s, table["p"], o, table["kind"], table["number"], table["micros"],
@@ -237,7 +246,7 @@ def one_each(item: np.typing.NDArray[Any]) -> bool:
     return bool(len(item)) and int(item[-1]) == len(item) - 1
 
 
-def _own(column: pa.ChunkedArray, number: pa.Array, mark: str) -> pa.ChunkedArray:
+def _own(column: pa.ChunkedArray, number: pa.Array | pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
     """Blank nodes ``_:x`` become ``<mark><number>.x``."""
     blank = pc.fill_null(pc.starts_with(column, "_:"), False)
     if not pc.any(blank).as_py():

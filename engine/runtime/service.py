@@ -28,6 +28,7 @@ from engine.runtime.settings import Settings
 from engine.runtime.statement_checks import check_kept, needs_of, shown_by, statement_warnings
 from engine.runtime.stores import ParseRules, reads_no_rules
 from engine.runtime.upload_commands import UploadCommands
+from engine.runtime.topics import ReaderOf
 from engine.runtime.view import View
 from engine.timeline import MIN
 
@@ -36,8 +37,8 @@ class Engine(UploadCommands):
     """Continuous queries over streams. Errors are EngineError (a problem slug with status) and DiagnosticError (places in a text)."""
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], clock: Clock | None = None,
-                 backend: Backend | None = None, parse_rules: ParseRules = reads_no_rules) -> None:
-        super().__init__(Machine(settings, parse, parse_rules, clock or Clock(), backend or Backend(settings)))
+                 backend: Backend | None = None, parse_rules: ParseRules = reads_no_rules, reader_of: ReaderOf | None = None) -> None:
+        super().__init__(Machine(settings, parse, parse_rules, clock or Clock(), backend or Backend(settings), reader_of))
 
     # --- life
 

@@ -1,5 +1,6 @@
 """Settings of the engine, all with working defaults. Times in ms, sizes in bytes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
@@ -10,7 +11,8 @@ from engine.spark.settings import SparkSettings
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the data lives and how much of it is kept (docs/settings.md)."""
+    """Where the data lives and how much of it is kept (docs/settings.md). `kafka`: the servers whose topics may be read, each with the file
+    of its client's properties; of a topic at most `topic_records` are read at once, and each `topic_s` seconds the topics are looked at."""
 
     data: Path = field(default_factory=lambda: Path("data"))
     base_url: str = "http://127.0.0.1:8175"
@@ -59,6 +61,10 @@ class Settings:
     force_executor: Literal["local", "sql"] | None = None
     force_strategy: Literal["recompute", "incremental"] | None = None
     spark: SparkSettings | None = None
+    kafka: Mapping[str, Path | None] = field(default_factory=dict)
+    topic_records: int = 5_000
+    topic_s: float = 1.0
+    max_topics: int = 100
 
     def bounds(self) -> dict[str, int | float]:
         """All of them that are numbers, as ``/info`` shows them."""
@@ -89,6 +95,11 @@ class Settings:
     def checkpoint_folder(self) -> Path:
         """Disposable checkpoints of the streaming query."""
         return self.data / "checkpoints"
+
+    @property
+    def topics_folder(self) -> Path:
+        """Disposable checkpoints of the streaming queries over Kafka's topics."""
+        return self.data / "topics"
 
     @property
     def database(self) -> Path:

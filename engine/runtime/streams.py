@@ -5,8 +5,8 @@ kept so that a repetition gets the first one again."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from engine.runtime.errors import EngineError
 from engine.runtime.resources import OMITTED, Receipt, Rejection
 from engine.runtime.rows import Control, Kind, Prepared
+from engine.runtime.topics import Partition, Records, Topic, described, hushed, partitions_of, reach
 from engine.timeline import LONGEST_MS, MIN
 
 PROV_TIME = "http://www.w3.org/ns/prov#generatedAtTime"
@@ -65,8 +66,9 @@ def duration_text(ms: int) -> str:
     return f"PT{whole}S" if not rest else f"PT{whole}.{rest:03d}".rstrip("0") + "S"
 
 
-def describe(name: str, given: Mapping[str, Any], base_url: str) -> dict[str, Any]:
-    """The whole descriptor of a stream from what was given of it, in one spelling; 422 ``bad-descriptor`` names what is wrong."""
+def describe(name: str, given: Mapping[str, Any], base_url: str, kafka: Iterable[str] = ()) -> dict[str, Any]:
+    """The whole descriptor of a stream from what was given of it, in one spelling; 422 ``bad-descriptor`` names what is wrong. `kafka` are
+    the servers whose topics may be read."""
     known = {"name", "iri", "timestampPredicate", "source", "state", "usedBy", *_DURATIONS, *_CHOICES}
     for member in given:
         if member not in known:
@@ -87,15 +89,28 @@ def describe(name: str, given: Mapping[str, Any], base_url: str) -> dict[str, An
             found[member] = duration_text(duration_ms(given.get(member, default)))
         except ValueError as error:
             raise _bad(member, f"{member}: {error}.") from error
-    found["source"] = given.get("source", {"type": "http"})
-    if found["source"] != {"type": "http"}:
-        raise _bad("source", 'Only {"type": "http"} is a source here.')
+    found["source"] = _source(given.get("source", {"type": "http"}), kafka)
     return found
 
 
+def _source(given: object, kafka: Iterable[str]) -> dict[str, Any]:
+    if given == {"type": "http"}:
+        return {"type": "http"}
+    if not isinstance(given, dict) or given.get("type") != "kafka":
+        raise _bad("source", 'A source is {"type": "http"}, or {"type": "kafka", "topic": ...}.')
+    try:
+        return described(given, kafka)
+    except ValueError as error:
+        raise _bad("source", f"source: {error}.") from error
+
+
 def check_pushable(name: str, descriptor: Mapping[str, Any]) -> None:
+    """405 for a stream whose items come from elsewhere."""
     if descriptor["source"]["type"] == "query":
         raise made_by_a_query(name, "Nothing can be pushed to it.")
+    if descriptor["source"]["type"] == "kafka":
+        raise EngineError("method-not-allowed", 405, f"The stream {name!r} is read from the topic {descriptor['source']['topic']!r}. "
+                          "Nothing can be pushed to it.", {"topic": descriptor["source"]["topic"], "allowed": ["GET", "HEAD"]})
 
 
 def made_by_a_query(name: str, what: str) -> EngineError:
@@ -110,7 +125,8 @@ def _bad(member: str, detail: str) -> EngineError:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A stream at the end of the log. Durations in ms; `active_ms` is the wall time of its last record."""
+    """A stream at the end of the log. Durations in ms; `active_ms` is the wall time of its last record. One that is read from a `topic` has
+    partitions, none before it was asked for them."""
 
     iri: str
     arrival: bool = True
@@ -125,6 +141,8 @@ class Source:
     items: int = 0
     late: int = 0
     refused: int = 0
+    topic: Topic | None = None
+    partitions: Mapping[int, Partition] = field(default_factory=dict)
 
     @classmethod
     def of(cls, descriptor: Mapping[str, Any], state: Mapping[str, Any], now_ms: int) -> Source:
@@ -134,7 +152,17 @@ class Source:
                                             for name in ("lateness", "idle", "maxAhead", "retention"))
         arrival, keep_late = descriptor["time"] == "arrival", descriptor["late"] == "dead-letter"
         return cls(descriptor["iri"], arrival, lateness, idle, ahead, keep_late, retention, state.get("watermark", MIN),
-                   state.get("idle", False), now_ms, state.get("items", 0), state.get("late", 0), state.get("refused", 0))
+                   state.get("idle", False), now_ms, state.get("items", 0), state.get("late", 0), state.get("refused", 0),
+                   Topic.of(descriptor), partitions_of(state.get("partitions", {}), now_ms))
+
+    @property
+    def falls_silent(self) -> bool:
+        """Whether it is idle once nothing was pushed for a while."""
+        return not (self.arrival or self.idle or self.topic)
+
+    def may_hush(self, at_end: Iterable[int], now_ms: int) -> bool:
+        """Whether a partition of which nothing is left to be read is found silent now."""
+        return not (self.arrival or self.idle) and hushed(self.partitions, at_end, now_ms, self.idle_ms) != self.partitions
 
     def after(self, watermark: int | None, control: Control | None, now_ms: int) -> Source:
         """As it is after one more record of its own; `control` is None for an item."""
@@ -146,6 +174,8 @@ class Source:
             return replace(source, watermark=reached, idle=is_idle, items=items)
         if control.kind is Kind.REFUSED:
             return replace(source, late=source.late + control.payload["late"], refused=source.refused + control.payload["refused"])
+        if control.kind is Kind.OFFSETS:
+            return replace(source, partitions={**source.partitions, **partitions_of(control.payload["partitions"], now_ms)})
         return source
 
 
@@ -282,6 +312,18 @@ def admit(source: Source, prepared: Prepared, now_ms: int, told: int) -> Admissi
     reached = np.maximum.accumulate(np.concatenate([[source.watermark], np.where(ahead, MIN, times - source.lateness_ms)]))
     late = ~ahead & (times < reached[:-1])
     return Admission(~ahead & ~late, times, reached[1:], late, ahead, int(reached[-1]))
+
+
+def admit_records(source: Source, records: Records, now_ms: int) -> tuple[Admission, dict[int, Partition]]:
+    """The same for records of a topic: items are late by the watermark of their own partition, or by that of the stream as it was before
+    them. The watermark is that of before; the partitions say where it moves."""
+    times, arrival = records.items.times, source.arrival
+    ahead = np.zeros(len(times), np.bool_) if arrival else times > now_ms + source.ahead_ms
+    late, partitions = reach(records, source.partitions, ahead, source.lateness_ms, now_ms)
+    if arrival:
+        return admit(source, records.items, now_ms, 0), partitions
+    late = ~ahead & (late | (times < source.watermark))
+    return Admission(~ahead & ~late, times, np.full(len(times), source.watermark, np.int64), late, ahead, source.watermark), partitions
 
 
 def refusal(source: Source, prepared: Prepared, admission: Admission, rejected: Sequence[Rejection],

@@ -1,12 +1,8 @@
-"""What the JVM of Spark 4.0 needs: a Java, 17 or 21; the JVM half of GraphFrames; and an archive of the classes that it loads.
+"""What the JVM of Spark 4.0 needs: a Java, 17 or 21, and an archive of the classes that it loads.
 
 A machine often has several Javas, and the one on the PATH may be one that Spark does not run on (24 and later removed the security manager
 that Hadoop asks for; 11 is too old). So every Java that can be found is asked for its version, and only a fitting one wins. Where there is
 none and the process may install packages, Debian's is installed; else the error says what to install.
-
-GraphFrames are fetched once by Ivy through ``spark.jars.packages``. Resolving costs Ivy one to two seconds at each start even when nothing
-is missing, and needs the network; a jar that is already there is put on the class path directly. In local mode that also saves Spark a
-copy of its 73 MB per start.
 
 The archive (the JVM's class data sharing) is made once per installation: the JVM's start takes half the time with it and the warm-up two
 thirds (docs/decisions.md, "Spark's start"). The JVM checks it against its class path and leaves it unused where it does not fit:
@@ -18,10 +14,7 @@ import os
 import re
 import shutil
 import subprocess
-import threading
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,60 +156,6 @@ def _apt_install(say: Callable[[str], None]) -> None:
     for step in (["update"], ["install", "-y", "--no-install-recommends", DEBIAN_PACKAGE]):
         say("apt-get " + " ".join(step))
         subprocess.run(["apt-get", "-qq", *step], check=True, env=environment, timeout=900, stdin=subprocess.DEVNULL)
-
-
-# Ivy's own default looks into ~/.m2 first, where Maven leaves entries without their jar: such a one would fail the start.
-_IVY_SETTINGS = """<ivysettings>
-  <settings defaultResolver="central"/>
-  <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
-</ivysettings>
-"""
-
-
-def cached_jar(settings: SparkSettings) -> Path | None:
-    """The jar of `settings.graphframes` as Ivy's retrieve names it, if it is there and whole."""
-    group, artifact, version = settings.graphframes.split(":")
-    jar = settings.ivy / "jars" / f"{group}_{artifact}-{version}.jar"
-    # The directory of a zip file stands at its end: a file cut short is none.
-    return jar if jar.is_file() and zipfile.is_zipfile(jar) else None
-
-
-def use_jar(settings: SparkSettings, jar: Path) -> dict[str, str]:
-    """The entries that put a jar of the cache on the class path (on a cluster: send it to the executors too)."""
-    return {"spark.driver.extraClassPath": str(jar)} if settings.local else {"spark.jars": jar.as_uri()}
-
-
-def fetch_jar(settings: SparkSettings) -> dict[str, str]:
-    """The entries that make Spark fetch the jar at its start; writes Ivy's settings into the cache folder."""
-    settings.ivy.mkdir(parents=True, exist_ok=True)
-    ivy_settings = settings.ivy / "ivysettings.xml"
-    ivy_settings.write_text(_IVY_SETTINGS, encoding="utf-8")
-    defaults = {"spark.jars.packages": settings.graphframes, "spark.jars.ivy": str(settings.ivy)}
-    # Whoever names repositories or Ivy settings of their own (a mirror) means these.
-    own = "spark.jars.ivySettings" in settings.extra or "spark.jars.repositories" in settings.extra
-    return defaults if own else defaults | {"spark.jars.ivySettings": str(ivy_settings)}
-
-
-@contextmanager
-def download_shown(settings: SparkSettings, say: Callable[[str], None], every_s: float = 2.0) -> Iterator[None]:
-    """While the body runs, tell how much of the jar has arrived."""
-    done = threading.Event()
-
-    def watch() -> None:
-        told = 0
-        while not done.wait(every_s):
-            arrived = sum(part.stat().st_size for part in settings.ivy.glob("cache/**/*.part") if part.is_file()) // 1_000_000
-            if arrived > told:
-                told = arrived
-                say(f"fetching GraphFrames: {arrived} MB")
-
-    thread = threading.Thread(target=watch, name="spark-download", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
 
 
 KEPT = 3     # archives of classes

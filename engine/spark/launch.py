@@ -28,6 +28,7 @@ from engine.spark.settings import PROJECT
 LOG = "spark.log"
 PREFIX = "thalweg-spark-"
 _LOCK = "in-use"
+_SENT = ("engine", "grammar", "server")
 _TAIL_LINES = 15      # lines at the end of what the JVM wrote
 
 
@@ -157,8 +158,8 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def zip_engine(target: Path) -> Path:
-    """Write the package's Python files into the zip file `target`, importable from it."""
+    """Write the project's Python files into the zip file `target`, importable from it: what reads records is the server's."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted((PROJECT / "engine").rglob("*.py")):
+        for path in sorted(path for name in _SENT for path in (PROJECT / name).rglob("*.py")):
             archive.write(path, path.relative_to(PROJECT))
     return target

@@ -26,8 +26,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from engine.spark.cluster import await_executors
-from engine.spark.java import (Java, JavaNotFound, archive_path, cached_jar, download_shown, ensure_java, fetch_jar, finish, make_options,
-                               use_archive, use_jar)
+from engine.spark.jars import download_shown, fetch_jars, missing, use_jars
+from engine.spark.java import Java, JavaNotFound, archive_path, ensure_java, finish, make_options, use_archive
 from engine.spark.launch import Scratch, SparkStartError, end_jvm, launch, reset_pyspark, zip_engine
 from engine.spark.packages import SUFFIX
 from engine.spark.settings import SparkSettings, configuration, from_environment, parallelism
@@ -177,9 +177,9 @@ def prepare(settings: SparkSettings, say: Say) -> None:
     """Fetch what is fetched once, make the archive of the driver's classes, and so try that Spark works here; quick where all is there."""
     settings = settings if settings.local else replace(settings, master=SparkSettings().master, worker_python=sys.executable)
     java = ensure_java(say)
-    if settings.graphframes and not cached_jar(settings):
+    if missing(settings):
         start_session(settings, say).stop()
-    path = archive_path(settings, java, _jar_entries(settings))
+    path = archive_path(settings, java, use_jars(settings))
     if path.is_file():
         say("all is there")
         return
@@ -193,20 +193,25 @@ def prepare(settings: SparkSettings, say: Say) -> None:
 
 def _start(settings: SparkSettings, entries: dict[str, str], java: Java, work: Path, say: Say,
            make_archive: bool) -> tuple[SparkSession, Any, str]:
-    """Start with GraphFrames from the cache, else fetched, else without. The last value says why without, "" if with."""
-    if not settings.graphframes or cached_jar(settings):
-        entries |= _jar_entries(settings)
+    """Start with jars from the cache, else fetched, else without GraphFrames. The last value says why without, "" if with. Raises
+    SparkStartError where the connector for Kafka is wanted and cannot be fetched."""
+    without = "" if settings.graphframes else "switched off"
+    if not (lacks := missing(settings)):
+        entries |= use_jars(settings)
         path = archive_path(settings, java, entries)
         options = make_options(path) if make_archive else use_archive(path)
         entries["spark.driver.extraJavaOptions"] += f" {options}"
-        return *launch(entries, java, work, settings.worker_python), "" if settings.graphframes else "switched off"
-    say(f"fetching GraphFrames once (73 MB, {settings.graphframes}) into {settings.ivy}")
+        return *launch(entries, java, work, settings.worker_python), without
+    say(f"fetching once: {' and '.join(lacks)} into {settings.ivy}")
     try:
         with download_shown(settings, say):
-            return *launch(entries | fetch_jar(settings), java, work, settings.worker_python), ""
+            return *launch(entries | use_jars(settings) | fetch_jars(settings, lacks), java, work, settings.worker_python), without
     except SparkStartError as failure:
         logging.getLogger(__name__).debug("%s", failure)
-    return *launch(entries, java, work, settings.worker_python), f"{settings.graphframes} could not be fetched"
+        if settings.kafka_connector in lacks:
+            raise SparkStartError(f"the connector for Kafka, {settings.kafka_connector} (THALWEG_KAFKA_CONNECTOR), could not be fetched") \
+                from failure
+    return *launch(entries | use_jars(settings), java, work, settings.worker_python), f"{settings.graphframes} could not be fetched"
 
 
 def _lacking(spark: SparkSession, settings: SparkSettings) -> str:
@@ -217,11 +222,6 @@ def _lacking(spark: SparkSession, settings: SparkSettings) -> str:
     except Py4JJavaError:
         return f"{settings.graphframes} has no GraphFrames"
     return ""
-
-
-def _jar_entries(settings: SparkSettings) -> dict[str, str]:
-    jar = cached_jar(settings) if settings.graphframes else None
-    return use_jar(settings, jar) if jar else {}
 
 
 def _within(seconds: float, action: Callable[[], None]) -> None:

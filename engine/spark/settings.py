@@ -14,6 +14,7 @@ from engine.processors import processors
 from engine.worker.guard import DEFAULT_MEMORY, MEMORY_VARIABLE
 
 GRAPHFRAMES = "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0"
+KAFKA_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 PROJECT = Path(__file__).resolve().parents[2]
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -28,7 +29,8 @@ class SparkSettings:
 
     `worker_memory` is what DuckDB may take in each of Spark's workers, beyond which the plan fails that needs it (database.py).
 
-    `graphframes` are the Maven coordinates of the JVM half of GraphFrames, "" to start without. `java_options` go to the driver's
+    `graphframes` are the Maven coordinates of the JVM half of GraphFrames, "" to start without; `kafka_connector` those of Spark's
+    connector for Kafka, which is wanted where `kafka` says so. `java_options` go to the driver's
     JVM; `worker_python` is the Python of Spark's workers, on a cluster the path that it has there; `extra` overrides any entry of
     `configuration`.
     """
@@ -42,6 +44,8 @@ class SparkSettings:
     executor_env: Path | None = None
     slots: int | None = None
     graphframes: str = GRAPHFRAMES
+    kafka_connector: str = KAFKA_CONNECTOR
+    kafka: bool = False
     java_options: str = ""
     worker_python: str = sys.executable
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -77,7 +81,7 @@ def master_of(text: str) -> str:
 
 VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "worker_memory": MEMORY_VARIABLE,
              "cache": "THALWEG_CACHE", "shared": "THALWEG_CLUSTER_FOLDER", "executor_env": "THALWEG_EXECUTOR_ENV",
-             "graphframes": "THALWEG_GRAPHFRAMES", "java_options": "THALWEG_JAVA_OPTIONS", "worker_python": "THALWEG_WORKER_PYTHON"}
+             "graphframes": "THALWEG_GRAPHFRAMES", "kafka_connector": "THALWEG_KAFKA_CONNECTOR", "java_options": "THALWEG_JAVA_OPTIONS", "worker_python": "THALWEG_WORKER_PYTHON"}
 
 
 def from_environment(environment: Mapping[str, str] | None = None, **given: object) -> SparkSettings:

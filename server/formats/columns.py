@@ -78,7 +78,7 @@ def _timed(lines: pa.Array, reader: Reader, first: int) -> pa.Table | None:
     ends = pc.min_max(times).as_py()
     if not is_moment(ends["min"]) or not is_moment(ends["max"]):
         return None
-    rows = _split(rest, RdfFormat.N_TRIPLES, named=False)
+    rows = split_lines(rest, RdfFormat.N_TRIPLES, named=False)
     if rows is None:
         return None
     t = times if reader.timestamp_ms is None else pa.repeat(reader.timestamp_ms, len(times))
@@ -86,7 +86,7 @@ def _timed(lines: pa.Array, reader: Reader, first: int) -> pa.Table | None:
 
 
 def _quads(lines: pa.Array, reader: Reader) -> pa.Table | None:
-    rows = _split(lines, RdfFormat.N_QUADS, named=True)
+    rows = split_lines(lines, RdfFormat.N_QUADS, named=True)
     if rows is None:
         return None
     loose = pc.is_null(rows["g"])
@@ -118,7 +118,7 @@ def _stamps(graphs: pa.Array, stamps: pa.Table, reader: Reader) -> pa.Array | No
     return None if reader.event_time and None in found else pa.array(found, pa.int64())
 
 
-def _split(lines: pa.Array, format_: RdfFormat, named: bool) -> pa.Table | None:
+def split_lines(lines: pa.Array, format_: RdfFormat, named: bool) -> pa.Table | None:
     """The terms of each line with its number, column `line`; `g` is null for the default graph."""
     numbers = np.arange(len(lines))
     plain = pc.match_substring_regex(lines, _PLAIN)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.spark import packages
-from engine.spark.java import cached_jar, fetch_jar, use_jar
+from engine.spark.jars import fetch_jars, graphframes_jar, missing, use_jars
 from engine.spark.launch import Scratch, SparkStartError, remove_abandoned
 from engine.spark.session import start_session
 from engine.spark.settings import GRAPHFRAMES, SparkSettings, configuration, from_environment
@@ -169,25 +169,26 @@ def test_extra_settings_override(tmp_path: Path) -> None:
 def test_a_jar_cut_short_is_not_used(tmp_path: Path) -> None:
     settings = SparkSettings(cache=tmp_path, graphframes="g:a:1")
     jar = settings.ivy / "jars" / "g_a-1.jar"
-    assert cached_jar(settings) is None
+    assert graphframes_jar(settings) is None
     jar.parent.mkdir(parents=True)
     jar.write_bytes(b"PK\x03\x04 the rest never came")
-    assert cached_jar(settings) is None
+    assert graphframes_jar(settings) is None
     jar.write_bytes(b"PK\x05\x06" + bytes(18))
-    assert cached_jar(settings) == jar
-    assert use_jar(settings, jar) == {"spark.driver.extraClassPath": str(jar)}
+    assert graphframes_jar(settings) == jar
+    assert use_jars(settings) == {"spark.driver.extraClassPath": str(jar)}
 
 
 def test_ivy_does_not_look_into_mavens_folder(tmp_path: Path) -> None:
     settings = SparkSettings(cache=tmp_path)
-    entries = fetch_jar(settings)
+    assert missing(settings) == [settings.graphframes]
+    entries = fetch_jars(settings, missing(settings))
     assert entries["spark.jars.packages"] == settings.graphframes
     assert ".m2" not in Path(entries["spark.jars.ivySettings"]).read_text(encoding="utf-8")
 
 
 def test_own_repositories_are_left_alone(tmp_path: Path) -> None:
     settings = SparkSettings(cache=tmp_path, extra={"spark.jars.ivySettings": "/mirror.xml"})
-    assert "spark.jars.ivySettings" not in fetch_jar(settings)
+    assert "spark.jars.ivySettings" not in fetch_jars(settings, missing(settings))
 
 
 @pytest.mark.parametrize(("setting", "value"), [

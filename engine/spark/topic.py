@@ -1,0 +1,117 @@
+"""A Kafka topic through Structured Streaming: ``readStream.format("kafka")``, records parsed in the tasks, one Arrow table per batch.
+
+Where to begin is said by whoever asks (the input log), so the checkpoint is disposable, as that of the log's own feed is. Offsets are asked
+with the client of the connector, which has the same settings as Spark's own.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, unix_millis
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+
+if TYPE_CHECKING:
+    from engine.spark.session import Session
+
+POLL = "100 milliseconds"
+# Of the questions for offsets; a broker that is gone is asked again later. Transactions that were aborted have brought nothing.
+_ASK = {"default.api.timeout.ms": "10000", "request.timeout.ms": "5000"}
+_READ = {"isolation.level": "read_committed"}
+OnRecords = Callable[[Callable[[], pa.Table]], None]
+
+
+class TopicQuery:
+    """One topic of one cluster. Py4J's and Spark's errors, which have no common base, are raised as they are."""
+
+    def __init__(self, session: Session, servers: str, topic: str, properties: Path | None, checkpoint: Path) -> None:
+        """`properties`: a Java properties file of the client's settings, such as those of security; None for none."""
+        self._session, self._topic, self._checkpoint = session, topic, checkpoint
+        self._jvm: Any = session.spark.sparkContext._jvm
+        self._options = _READ | _loaded(self._jvm, properties) | {"bootstrap.servers": servers}
+        self._admin: Any = None
+        self._query: StreamingQuery | None = None
+        self._from: dict[int, int] = {}
+
+    def offsets(self) -> tuple[dict[int, int], dict[int, int]]:
+        """By partition: the first offset that there is, and the one behind the last record."""
+        if self._admin is None:
+            properties = self._jvm.java.util.Properties()
+            for name, value in (self._options | _ASK).items():
+                properties.put(name, value)
+            self._admin = self._jvm.org.apache.kafka.clients.admin.Admin.create(properties)
+        described = self._admin.describeTopics([self._topic]).allTopicNames().get()
+        partitions = [part.partition() for part in described[self._topic].partitions()]
+        spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
+        return self._ask(partitions, spec.earliest()), self._ask(partitions, spec.latest())
+
+    def _ask(self, partitions: list[int], spec: Any) -> dict[int, int]:
+        isolation = self._jvm.org.apache.kafka.common.IsolationLevel
+        level = isolation.READ_COMMITTED if self._options["isolation.level"] == "read_committed" else isolation.READ_UNCOMMITTED
+        name = self._jvm.org.apache.kafka.common.TopicPartition
+        places = {partition: name(self._topic, partition) for partition in partitions}
+        options = self._jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
+        found = self._admin.listOffsets(dict.fromkeys(places.values(), spec), options).all().get()
+        return {partition: found[place].offset() for partition, place in places.items()}
+
+    def start(self, begins: Mapping[int, int], most: int, read: Callable[..., Any], schema: pa.Schema, on_records: OnRecords) -> None:
+        """Read from the offsets `begins` on, those of all partitions, at most so many records at once. `read` makes rows of `schema` of
+        them in the tasks; `on_records` asks for these, in a thread of Py4J's, and what it raises ends the query."""
+        self._from = dict(begins)
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
+        options = {f"kafka.{name}": value for name, value in self._options.items()}
+        source = (self._session.spark.readStream.format("kafka").options(**options).option("subscribe", self._topic)
+                  .option("startingOffsets", json.dumps({self._topic: {str(number): offset for number, offset in begins.items()}}))
+                  .option("failOnDataLoss", "false")    # what is lost is found by its offsets (engine/runtime/topic_feeds.py)
+                  .option("maxOffsetsPerTrigger", str(most)).load()
+                  .select("partition", "offset", unix_millis(col("timestamp")).alias("timestamp"), "value")
+                  .mapInArrow(read, from_arrow_schema(schema)))
+
+        def batch(frame: DataFrame, number: int) -> None:
+            try:
+                on_records(frame.toArrow)
+            except BaseException as failure:  # SystemExit too: it would leave the query active and stop() hanging
+                raise RuntimeError(f"batch {number}: {failure!r}") from failure
+
+        self._query = (source.writeStream.foreachBatch(batch).option("checkpointLocation", str(self._checkpoint))
+                       .trigger(processingTime=POLL).start())
+
+    def failure(self) -> BaseException | None:
+        """Why the query has ended; None while it runs."""
+        assert self._query is not None
+        return None if self._query.isActive else self._query.exception() or RuntimeError("the streaming query ended by itself")
+
+    def read_to(self) -> dict[int, int]:
+        """By partition: the offset up to which batches are done, records or none."""
+        assert self._query is not None
+        progress: Any = self._query._jsq.lastProgress()     # PySpark's own makes another text of the offsets
+        ended = None if progress is None else json.loads(progress.sources()[0].endOffset() or "null")
+        return self._from if ended is None else {int(number): offset for number, offset in ended.get(self._topic, {}).items()}
+
+    def stop(self) -> None:
+        """End the query after the batch that runs."""
+        if self._query is not None:
+            self._query.stop()
+            self._query = None
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
+
+    def close(self) -> None:
+        self.stop()
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+
+def _loaded(jvm: Any, path: Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    properties = jvm.java.util.Properties()
+    properties.load(jvm.java.io.StringReader(path.read_text(encoding="utf-8")))
+    return {str(name): str(properties.getProperty(name)) for name in properties.stringPropertyNames()}
