@@ -8,7 +8,7 @@ be right.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -21,6 +21,7 @@ from tests.bench.client import Client
 from tests.bench.feed import Feed
 from tests.bench.figures import Figure, holds, percentile, plain, trend
 from tests.bench.join import SLICE_MS, answers, await_results, begun, differences, push
+from tests.bench.observations import Observations
 from tests.bench.questions import GRAPH, RANGE_S, Numbers, Shape, shapes, stream_iri
 from tests.bench.settings import Settings, running_server
 from tests.live import ServerProcess
@@ -143,7 +144,7 @@ def _servers(settings: Settings) -> Iterator[Any]:
 def _tried(settings: Settings, server_for_each: Any, name: str, shape: Shape) -> tuple[list[Figure], dict[str, Any]]:
     try:
         with server_for_each() as server:
-            found = _measure(server, name, shape, settings.rate, settings.duration(60, 14))
+            found = measure(server, name, shape, settings.rate, settings.duration(60, 14))
     except (RuntimeError, AssertionError, OSError) as error:
         print(f"  {name}: {error}", flush=True)
         return [holds(f"{name}: every answer right", False, "yes")], {"error": str(error)}
@@ -152,11 +153,14 @@ def _tried(settings: Settings, server_for_each: Any, name: str, shape: Shape) ->
     return found.figures(name), found.details()
 
 
-def _measure(server: ServerProcess, name: str, shape: Shape, rate: int, seconds: int) -> Measured:
+def measure(server: ServerProcess, name: str, shape: Shape, rate: int, seconds: int,
+            deliver: Callable[[str, Observations, int], object] | None = None, **descriptor: Any) -> Measured:
+    """The figures of a shape. `deliver` brings the stream of a name in some seconds, by default by pushes; `descriptor` are further members of
+    its streams."""
     client = Client(server.base)
     streams = {stream: f"{name}-{stream}" for stream in shape.bodies}
     for stream, own in streams.items():
-        client.put_stream(own, stream_iri(name, stream), "event", idle="PT1H")
+        client.put_stream(own, stream_iri(name, stream), "event", idle="PT1H", **descriptor)
     if shape.graph is not None:
         client.request("PUT", f"/graphs?graph={quote(GRAPH, safe='')}", shape.graph, "application/n-triples")
     client.put_query(name, shape.text(name))
@@ -168,7 +172,8 @@ def _measure(server: ServerProcess, name: str, shape: Shape, rate: int, seconds:
     for look in looks:
         look.start()
     with ThreadPoolExecutor(len(streams)) as pushers:
-        waiting = [pushers.submit(push, server, streams[stream], data.begin_ms, partial(body, data), seconds)
+        waiting = [pushers.submit(deliver, streams[stream], data, seconds) if deliver is not None else
+                   pushers.submit(push, server, streams[stream], data.begin_ms, partial(body, data), seconds)
                    for stream, body in shape.bodies.items()]
         for one in waiting:
             one.result()
