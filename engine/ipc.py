@@ -2,7 +2,7 @@
 
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -17,6 +17,7 @@ _CODEC = pa.Codec("zstd", compression_level=1)
 _SIZE = struct.Struct("<cQ")    # no text begins with this byte; then the size of the text
 _MARK = b"\0"
 _SMALL = 4_096      # bytes: less is not worth it
+PACKED = "packed"
 _TABLE = b"\xff" * 4     # a table as bytes begins with these
 
 
@@ -28,9 +29,20 @@ def pack(table: pa.Table) -> bytes:
     return cast(bytes, sink.getvalue().to_pybytes())
 
 
-def unpack(data: bytes) -> pa.Table:
+def unpack(data: bytes | pa.Buffer) -> pa.Table:
     """The table that `pack` was given."""
     return pa.ipc.open_stream(data, options=_READ).read_all()
+
+
+def pack_each(read: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.Table]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What `read` makes of some batches, each table as one value: for Spark, which would take it apart row by row."""
+    for table in read(batches):
+        yield pa.RecordBatch.from_arrays([pa.array([pack(table)], pa.binary())], [PACKED])
+
+
+def unpack_each(table: pa.Table) -> list[pa.Table]:
+    """The tables that `pack_each` was given."""
+    return [unpack(data.as_buffer()) for data in table[PACKED]]
 
 
 def write_file(rows: pa.RecordBatchReader, path: str) -> None:

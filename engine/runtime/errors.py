@@ -63,5 +63,5 @@ def plain(failure: BaseException) -> str:
     text = str(failure).strip() or type(failure).__name__
     if text.startswith("[STREAM_FAILED]"):
         reason = text.partition("terminated with exception: ")[2].strip()
-        text = f"Spark's feed of the input log has failed: {reason or 'no reason is given'}"
+        text = f"A streaming query of Spark's has failed: {reason or 'no reason is given'}"
     return text.splitlines()[0][:_LONGEST_LINE]

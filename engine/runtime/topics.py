@@ -31,7 +31,7 @@ RECORDS = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("item",
 and the beginning of its `text` where it could not be read."""
 FORMATS = ("application/n-triples", "application/n-quads", "application/trig", "text/turtle", "application/ld+json",
            "text/x-timed-ntriples", "application/rdf+xml", "application/jsonl")
-ReadRecords = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+ReadRecords = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Table]]
 """Runs in tasks: rows of partition, offset, timestamp (ms) and value in, `RECORDS` out. It can be pickled."""
 ReaderOf = Callable[["Topic"], ReadRecords]
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -176,9 +176,8 @@ def offsets_of(table: pa.Table) -> dict[int, np.typing.NDArray[np.int64]]:
 
 def records_of(table: pa.Table, begins: Mapping[int, int], lost: tuple[Lost, ...] = ()) -> Records:
     """What tasks have made of records (`RECORDS`), in any order, read from the offsets `begins` on; there may be none."""
-    order = np.lexsort((table["item"].to_numpy(), table["offset"].to_numpy(), table["partition"].to_numpy()))
-    if (np.diff(order) < 0).any():
-        table = table.take(pa.array(order))
+    if not _is_sorted(*(table[name].to_numpy() for name in ("partition", "offset", "item"))):
+        table = table.sort_by([(name, "ascending") for name in ("partition", "offset", "item")])
     following = {**begins, **{number: int(offsets[-1]) + 1 for number, offsets in offsets_of(table).items()}}
     none = pc.equal(table["item"], -1)
     bad = table.filter(pc.and_(none, pc.is_valid(table["reason"])))
@@ -198,6 +197,17 @@ def records_of(table: pa.Table, begins: Mapping[int, int], lost: tuple[Lost, ...
     prepared = Prepared(facts, times.fill_null(0).to_numpy(), None if not times.null_count else np.asarray(times.is_valid()),
                         firsts["scope"].to_numpy() if scoped else None, own)
     return Records(prepared, firsts["partition"].to_numpy(), dict(begins), following, rejected, lost)
+
+
+def _is_sorted(*columns: np.typing.NDArray[np.int64]) -> bool:
+    """Whether rows are in the order of the first column, then the second..."""
+    before = np.zeros(max(0, len(columns[0]) - 1), np.bool_)     # whether a row is known to stand behind the one before it
+    for column in columns:
+        step = np.diff(column)
+        if (~before & (step < 0)).any():
+            return False
+        before |= step > 0
+    return True
 
 
 class MovedError(EngineError):

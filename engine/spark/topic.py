@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, unix_millis
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
+
+from engine.ipc import PACKED, pack_each, unpack_each
 
 if TYPE_CHECKING:
     from engine.spark.session import Session
@@ -28,8 +31,12 @@ _READ = {"isolation.level": "read_committed"}
 OnRecords = Callable[[Callable[[], pa.Table]], None]
 
 
+class TopicError(RuntimeError):
+    """The brokers did not tell the offsets of a topic; the message has what their client says."""
+
+
 class TopicQuery:
-    """One topic of one cluster. Py4J's and Spark's errors, which have no common base, are raised as they are."""
+    """One topic of one cluster. Errors of Py4J and of Spark, which have no common base, are raised as they are."""
 
     def __init__(self, session: Session, servers: str, topic: str, properties: Path | None, checkpoint: Path) -> None:
         """`properties`: a Java properties file of the client's settings, such as those of security; None for none."""
@@ -41,7 +48,14 @@ class TopicQuery:
         self._from: dict[int, int] = {}
 
     def offsets(self) -> tuple[dict[int, int], dict[int, int]]:
-        """By partition: the first offset that there is, and the one behind the last record."""
+        """By partition: the first offset that there is, and the one behind the last record. Raises TopicError."""
+        try:
+            return self._offsets()
+        except Py4JJavaError as failure:
+            cause = failure.java_exception.getCause() or failure.java_exception
+            raise TopicError(f"{cause.getClass().getSimpleName()}: {cause.getMessage()}") from failure
+
+    def _offsets(self) -> tuple[dict[int, int], dict[int, int]]:
         if self._admin is None:
             properties = self._jvm.java.util.Properties()
             for name, value in (self._options | _ASK).items():
@@ -62,7 +76,7 @@ class TopicQuery:
         return {partition: found[place].offset() for partition, place in places.items()}
 
     def start(self, begins: Mapping[int, int], most: int, read: Callable[..., Any], schema: pa.Schema, on_records: OnRecords) -> None:
-        """Read from the offsets `begins` on, those of all partitions, at most so many records at once. `read` makes rows of `schema` of
+        """Read from the offsets `begins` on, those of all partitions, at most so many records at once. `read` makes tables of `schema` of
         them in the tasks; `on_records` asks for these, in a thread of Py4J's, and what it raises ends the query."""
         self._from = dict(begins)
         shutil.rmtree(self._checkpoint, ignore_errors=True)
@@ -72,11 +86,11 @@ class TopicQuery:
                   .option("failOnDataLoss", "false")    # what is lost is found by its offsets (engine/runtime/topic_feeds.py)
                   .option("maxOffsetsPerTrigger", str(most)).load()
                   .select("partition", "offset", unix_millis(col("timestamp")).alias("timestamp"), "value")
-                  .mapInArrow(read, from_arrow_schema(schema)))
+                  .mapInArrow(partial(pack_each, read), f"{PACKED} binary"))
 
         def batch(frame: DataFrame, number: int) -> None:
             try:
-                on_records(frame.toArrow)
+                on_records(lambda: pa.concat_tables([schema.empty_table(), *unpack_each(frame.toArrow())]))
             except BaseException as failure:  # SystemExit too: it would leave the query active and stop() hanging
                 raise RuntimeError(f"batch {number}: {failure!r}") from failure
 

@@ -35,12 +35,12 @@ def reader_of(topic: Topic, limits: Limits) -> ReadRecords:
     return partial(read_records, media=topic.format, reader=reader, by_record=topic.by_record)
 
 
-def read_records(batches: Iterator[pa.RecordBatch], media: str, reader: Reader, by_record: bool) -> Iterator[pa.RecordBatch]:
+def read_records(batches: Iterator[pa.RecordBatch], media: str, reader: Reader, by_record: bool) -> Iterator[pa.Table]:
     """The items of records (partition, offset, timestamp, value), with the time stamps of the records if `by_record`. A record that cannot
     be read, or an item of it, is left out with its reason."""
     for batch in batches:
         table = _in_columns(batch, reader, by_record) if media == NTRIPLES else None
-        yield from (_one_by_one(batch, media, reader, by_record) if table is None else table).to_batches()
+        yield _one_by_one(batch, media, reader, by_record) if table is None else table
 
 
 @dataclass(slots=True)
@@ -134,15 +134,15 @@ def _in_columns(batch: pa.RecordBatch, reader: Reader, by_record: bool) -> pa.Ta
         return None
     record = record[rows["line"].to_numpy()]
     times = stamps if by_record else pa.nulls(len(values), pa.int64())
-    if reader.event_time and not by_record:
+    if reader.event_time:
         is_stamp = pc.equal(rows["p"], f"<{reader.predicate}>")
-        of_stamps = record[np.asarray(is_stamp)]
-        if not np.array_equal(of_stamps, np.arange(len(values))):
-            return None
-        found = [stamp_ms(token) for token in rows["o"].filter(is_stamp).to_pylist()]
-        if not all(ms is not None and is_moment(ms) for ms in found):
-            return None
-        rows, record, times = rows.filter(pc.invert(is_stamp)), record[~np.asarray(is_stamp)], pa.array(found, pa.int64())
+        if not by_record:
+            found = [stamp_ms(token) for token in rows["o"].filter(is_stamp).to_pylist()]
+            one_each = np.array_equal(record[np.asarray(is_stamp)], np.arange(len(values)))
+            if not one_each or not all(ms is not None and is_moment(ms) for ms in found):
+                return None
+            times = pa.array(found, pa.int64())
+        rows, record = rows.filter(pc.invert(is_stamp)), record[~np.asarray(is_stamp)]
     if not _within_caps(rows, record, len(values), reader.limits):
         return None
     count, terms = len(record), [rows[name].cast(pa.string()) for name in "spo"]

@@ -309,7 +309,7 @@ def test_starts_without_graphframes_is_killed_noticed_and_started_again(tmp_path
         """, tmp_path)
     lines, name = output.splitlines(), GRAPHFRAMES
     reason = f"{name} could not be fetched"
-    assert lines[1].startswith("fetching GraphFrames once")
+    assert lines[1].startswith("fetching once: org.apache.sedona:")
     assert f"WARNING GraphFrames not loaded ({reason}): their plain Spark twins run instead" in lines
     assert lines[-10:] == [
         f"lacking: {name} has no GraphFrames", f"WARNING reachability by the twin in Spark SQL: GraphFrames not loaded ({reason})",

@@ -57,7 +57,7 @@ def test_a_death_in_mid_stream_changes_no_result(tmp_path: Path, undisturbed: di
 @pytest.mark.parametrize(("failure", "told"), [
     (ConnectionRefusedError(111, "Connection refused"), "Spark's JVM has ended"),
     (RuntimeError("[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted\n\tat org.apache.Spark SQLSTATE: X"),
-     "Spark's feed of the input log has failed: Job aborted"),
+     "A streaming query of Spark's has failed: Job aborted"),
     (RuntimeError("one line\nand a stack"), "one line"), (KeyError(), "KeyError"), (ValueError("x" * 9_000), "x" * 300)])
 def test_why_the_evaluator_is_started_again_is_one_plain_line(failure: Exception, told: str) -> None:
     assert plain(failure) == told

@@ -1,0 +1,201 @@
+"""Streams that live in Kafka, with a real broker: the answers are those of pushes; whatever is killed in between, and what the topic loses."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from confluent_kafka import TopicPartition
+
+from tests.broker import Broker, running_broker
+from tests.live import ServerProcess
+from tests.server.test_kill import BEGIN_MS, EVENTS, FIRST, LATENESS_MS, QUERIES, SPACING_MS, STREAM, Logged, change, jvm, logged, pushes
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.spark]
+
+__all__ = ["pushes"]    # a fixture
+TIMED = "text/x-timed-ntriples"
+END_MS = BEGIN_MS + EVENTS * SPACING_MS
+SEED = 20_261_127
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with running_broker(tmp_path_factory.mktemp("kafka") / "broker") as found:
+        yield found
+
+
+def put_stream(base: str, name: str, topic: str, iri: str | None = None, **more: Any) -> None:
+    source = {"type": "kafka", "topic": topic, "startingOffsets": "earliest", "format": TIMED, **more.pop("source", {})}
+    stream = {"iri": iri or f"http://test.example/{name}", "time": "event", "idle": "PT1H", **more, "source": source}
+    answer = requests.put(f"{base}/streams/{name}", json=stream, timeout=60)
+    assert answer.status_code == 201, answer.text
+
+
+def put_query(base: str, name: str, text: str) -> None:
+    answer = requests.put(f"{base}/queries/{name}", data=text, headers={"Content-Type": "application/sparql-query"}, timeout=60)
+    assert answer.status_code == 201, answer.text
+
+
+def state(base: str, name: str) -> dict[str, Any]:
+    return dict(requests.get(f"{base}/streams/{name}", timeout=60).json()["state"])
+
+
+def await_state(server: ServerProcess, name: str, holds: Callable[[dict[str, Any]], bool], seconds: float = 60) -> dict[str, Any]:
+    wait_until(lambda: holds(state(server.base, name)), seconds, lambda: f"{state(server.base, name)} {server.log.read_text()[-3000:]}")
+    return state(server.base, name)
+
+
+def letters(base: str, name: str) -> list[dict[str, Any]]:
+    return list(requests.get(f"{base}/streams/{name}/dead-letters", timeout=60).json()["deadLetters"])
+
+
+def counts(base: str, query: str) -> list[tuple[str, int]]:
+    """Each evaluation time and what a query counted then."""
+    answer = requests.get(f"{base}/queries/{query}/results?since=0", headers={"Accept": "application/jsonl"}, timeout=60)
+    found = [json.loads(line) for line in answer.text.splitlines()]
+    return [(one["at"], int(one["results"]["bindings"][0]["n"]["value"])) for one in found if "results" in one]
+
+
+def item(at_ms: int, number: int) -> bytes:
+    return f"{at_ms}\t<http://test.example/{number}> <http://test.example/p> \"{number}\" .\n".encode()
+
+
+@pytest.mark.timeout(300)
+def test_a_topic_is_read_as_it_is_written(broker: Broker, tmp_path: Path) -> None:
+    broker.create("read", partitions=2)
+    broker.send("read", [item(1_000, 1), b"oops", None, item(2_000, 2)])
+    broker.send("read", [item(1_500, 3)], partition=1)
+    with ServerProcess(tmp_path / "data", ["--kafka", broker.servers]) as server:
+        put_stream(server.base, "read", "read")
+        put_query(server.base, "n", "SELECT (COUNT(*) AS ?n) FROM STREAM <http://test.example/read> [RANGE 2s STEP 1s] WHERE { ?s ?p ?o }")
+        found = await_state(server, "read", lambda state: state["items"] == 3)
+        assert (found["topic"], found["deadLetters"], found["watermark"]) == ("reading", 1, "1970-01-01T00:00:01.500Z")
+        assert {number: part["offset"] for number, part in found["partitions"].items()} == {"0": 4, "1": 1}
+        letter, = letters(server.base, "read")
+        assert letter["reason"].startswith("rdf-syntax") and letter["text"] == "oops"
+
+        aborted = broker.producer(**{"transactional.id": "t"})
+        aborted.init_transactions(30)
+        for value, end in ((item(2_100, 4), aborted.abort_transaction), (item(2_200, 5), aborted.commit_transaction)):
+            aborted.begin_transaction()
+            aborted.produce("read", value, partition=0)
+            aborted.flush(30)
+            end(30)
+        broker.send("read", [item(3_000, 6)], partition=1)
+        found = await_state(server, "read", lambda state: state["items"] == 5)
+        assert found["watermark"] == "1970-01-01T00:00:02.200Z" and found["lost"] == 0
+        await_state(server, "read", lambda state: state["behind"] == 0)
+
+        answer = requests.post(f"{server.base}/streams/read", data=item(5_000, 7), headers={"Content-Type": TIMED}, timeout=60)
+        assert answer.status_code == 405 and "topic" in answer.json()
+        assert requests.delete(f"{server.base}/streams/read?force=true", timeout=60).status_code == 204
+        put_stream(server.base, "read", "read", idle="PT1S")      # from the beginning again; once silent, up to the last item
+        found = await_state(server, "read", lambda state: state["idle"])
+        assert found["items"] == 5 and found["watermark"] == "1970-01-01T00:00:03Z"
+
+        put_stream(server.base, "none", "no-such-topic")
+        found = await_state(server, "none", lambda state: state["topic"] == "waiting")
+        assert "UnknownTopicOrPartition" in found["error"]
+        broker.create("no-such-topic")
+        await_state(server, "none", lambda state: state["topic"] == "reading")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_kills_of_server_broker_and_jvm_change_nothing(broker: Broker, pushes: list[bytes], tmp_path: Path) -> None:
+    """Two partitions; the result log is that of a run in which nothing is killed, and that of the same items pushed."""
+    undisturbed = run(broker, "undisturbed", pushes, tmp_path)
+    assert run(broker, "killed", pushes, tmp_path, kills(4, SEED)) == undisturbed
+
+
+@pytest.mark.soak
+@pytest.mark.long
+@pytest.mark.timeout(3_000)
+def test_ten_kills_change_nothing(broker: Broker, pushes: list[bytes], tmp_path: Path) -> None:
+    undisturbed = run(broker, "alone", pushes, tmp_path)
+    assert run(broker, "ten", pushes, tmp_path, kills(10, SEED + 1)) == undisturbed
+
+
+def kills(count: int, seed: int) -> dict[int, str]:
+    """What is killed behind which record, all kinds in turn."""
+    made = random.Random(seed)
+    numbers = sorted(made.sample(range(10, EVENTS // 8 - 10), count))
+    return dict(zip(numbers, [("server", "broker", "jvm")[number % 3] for number in range(count)], strict=True))
+
+
+def run(broker: Broker, topic: str, pushes: Sequence[bytes], folder: Path, kills: dict[int, str] | None = None) -> tuple[Logged, int, int]:
+    """What is logged of the recorded events, from a topic of two partitions; how many items were taken, and how many were late."""
+    broker.create(topic, partitions=2)
+    with ServerProcess(folder / topic, ["--kafka", broker.servers]) as server:
+        put_stream(server.base, "readings", topic, STREAM, lateness=f"PT{LATENESS_MS / 1000}S")
+        change(server.base, *FIRST)
+        for name, text in QUERIES.items():
+            put_query(server.base, name, text)
+        producer = broker.producer(**{"message.timeout.ms": "120000"})
+        for number, value in enumerate(pushes):
+            producer.produce(topic, value, partition=number % 2)
+            if (killed := (kills or {}).get(number)) is not None:
+                end(killed, server, broker)
+        for partition in (0, 1):
+            producer.produce(topic, item(END_MS + 20_000, 1), partition=partition)
+        assert producer.flush(120) == 0
+        found = await_state(server, "readings", lambda state: state["watermark"] >= "2026-01-01T00:01:3", 180)
+        server.wait_processed()
+        assert (found["lost"], found["deadLetters"]) == (0, 0)
+    return logged(folder / topic), found["items"], found["late"]
+
+
+def end(killed: str, server: ServerProcess, broker: Broker) -> None:
+    if killed == "server":
+        server.kill()
+        server.start()
+        server.wait_ready()
+    elif killed == "broker":
+        broker.kill()
+        broker.start()
+    else:
+        os.kill(jvm(server), signal.SIGKILL)
+        wait_until(lambda: requests.get(f"{server.base}/health/ready", timeout=60).status_code != 200, 60, lambda: "it stays ready")
+        server.wait_ready()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+def test_what_a_topic_has_lost_is_told(broker: Broker, tmp_path: Path) -> None:
+    """Records that went while the server was down; and a topic that was made anew."""
+    broker.create("lost")
+    broker.send("lost", [item(1_000 * number, number) for number in range(10)])
+    server = ServerProcess(tmp_path / "data", ["--kafka", broker.servers])
+    with server:
+        put_stream(server.base, "lost", "lost")
+        put_query(server.base, "n", "SELECT (COUNT(*) AS ?n) FROM STREAM <http://test.example/lost> [RANGE 20s STEP 20s] WHERE { ?s ?p ?o }")
+        await_state(server, "lost", lambda state: state["items"] == 10)
+        server.stop()
+        broker.send("lost", [item(1_000 * number, number) for number in range(10, 16)])
+        admin = broker.admin
+        for future in admin.delete_records([TopicPartition("lost", 0, 13)]).values():
+            future.result(30)
+        server.start()
+        server.wait_ready()
+        found = await_state(server, "lost", lambda state: state["items"] == 13)
+        wait_until(lambda: state(server.base, "lost")["lost"] == 3, 30, lambda: f"{state(server.base, 'lost')}")
+        assert {"lost": "records 10 to 12 of partition 0 are no longer in the topic"} == {
+            letter["reason"]: letter["text"] for letter in letters(server.base, "lost")}
+
+        broker.delete("lost")
+        wait_until(lambda: "lost" not in broker.admin.list_topics(timeout=10).topics, 30, lambda: "the topic is there still")
+        broker.create("lost")
+        broker.send("lost", [item(1_000 * number, number) for number in range(16, 22)])
+        found = await_state(server, "lost", lambda state: state["items"] == 19)
+        assert found["partitions"]["0"]["offset"] == 6
+        assert [letter["reason"] for letter in letters(server.base, "lost")][-1] == "topic-replaced"
+        assert counts(server.base, "n") == [("1970-01-01T00:00:20Z", 17)]
