@@ -34,7 +34,8 @@ def unpack(data: bytes | pa.Buffer) -> pa.Table:
     return pa.ipc.open_stream(data, options=_READ).read_all()
 
 
-def pack_each(read: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.Table]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pack_each(read: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.Table]],
+              batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What `read` makes of some batches, each table as one value: for Spark, which would take it apart row by row."""
     for table in read(batches):
         yield pa.RecordBatch.from_arrays([pa.array([pack(table)], pa.binary())], [PACKED])

@@ -21,6 +21,7 @@ from server.hub import Hub
 from server.outbox import Outbox, Receive, Scope, Send, as_bytes, header, respond
 from server.problems import Problem, dumps, form_for, from_error, head_too_large
 from server.routes.info import readiness
+from server.sinks import Sinks
 from server.web import Site
 
 log = logging.getLogger("thalweg.server")
@@ -39,7 +40,8 @@ class Application:
         self._base_path = base_path.rstrip("/")
         self._starting, self._stopping = starting, stopping
         self.exchange = Exchange(site.engine, site.limits)
-        self.site = replace(site, audience=self.exchange)
+        self._sinks = Sinks(self.exchange)
+        self.site = replace(site, audience=self.exchange, sinks=self._sinks)
         self.flask = create_app(site.engine, self.site)
         outbox = Outbox(site.limits)
         self._hub = Hub(self.exchange, outbox)
@@ -62,11 +64,13 @@ class Application:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 self.exchange.start()
+                self._sinks.start()
                 if self._starting is not None:
                     threading.Thread(target=self._starting, name="thalweg-start", daemon=True).start()
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self.goodbye()
+                await asyncio.get_running_loop().run_in_executor(None, self._sinks.stop)
                 if self._stopping is not None:
                     await asyncio.get_running_loop().run_in_executor(None, self._stopping)
                 await asyncio.get_running_loop().run_in_executor(None, self.exchange.stop)

@@ -20,6 +20,7 @@ from server.guard import LOOPBACK_NAMES
 from server.limits import Limits
 from server.bridge import Kind
 from server.problems import Problem, dumps
+from server.sinks import Sinks
 
 View = TypeVar("View", bound=Callable[..., Any])
 Value = TypeVar("Value")
@@ -57,6 +58,7 @@ class Site:
     base_url: str = "http://127.0.0.1:8175"
     static: Path = STATIC
     audience: Exchange | None = None
+    sinks: Sinks | None = None
     registrations: RateLimit = field(init=False)
 
     def __post_init__(self) -> None:

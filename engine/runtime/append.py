@@ -114,8 +114,8 @@ class Appender:
         return rows
 
     def records(self, stream: str, topic: Topic, found: Records, now_ms: int) -> tuple[list[pa.Table], None]:
-        """Append what was read of a topic, and where it goes on; MovedError where that is not what follows. A stream's watermark moves behind
-        its items: they are late by that of their own partition."""
+        """Append what was read of a topic, and where it goes on; MovedError where that is not what follows. The stream's watermark moves
+        behind its items, which are late by that of their own partition."""
         source = self.sources.get(stream)
         if source is None or source.topic is not topic:
             raise MovedError
@@ -130,8 +130,8 @@ class Appender:
         return [*rows, control_rows(Control(self.take(), Kind.OFFSETS, stream, None, payload))], None
 
     def hush(self, stream: str, topic: Topic, at_end: Iterable[int], now_ms: int) -> tuple[list[pa.Table], None]:
-        """Nothing is left to be read of these partitions: those that had nothing for the stream's idle time hold the others back no more, and
-        where all are silent the stream is idle."""
+        """Nothing is left to be read of these partitions: those that had nothing for the stream's idle time hold the others back no more,
+        and where all are silent the stream is idle."""
         source = self.sources.get(stream)
         if source is None or source.topic is not topic or source.arrival or source.idle:
             return [], None

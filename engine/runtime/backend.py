@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.spark.executor import Executor
     from engine.spark.feed import Feed, OnBatch
     from engine.spark.session import Say, Session
-    from engine.spark.topic import TopicQuery
+    from engine.spark.topic import TopicQuery, TopicWriter
 
 OnFailure = Callable[[BaseException], None]
 
@@ -67,6 +67,11 @@ class Backend:
         from engine.spark.topic import TopicQuery
         own = self._settings
         return TopicQuery(self._running, servers, name, own.kafka[servers], own.topics_folder / short_name(iri))
+
+    def topic_writer(self, servers: str, name: str) -> TopicWriter:
+        """What writes to a topic. Raises TopicError."""
+        from engine.spark.topic import TopicWriter
+        return TopicWriter(self._running, servers, name, self._settings.kafka[servers])
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer:
         assert self._one_shots is not None

@@ -128,8 +128,9 @@ def stream_info(name: str, descriptor: Mapping[str, Any], view: View, now_ms: in
                   "itemsPerSecond": view.snapshot.measured.stream(source.iri, now_ms)}
     if source is not None and source.topic is not None:
         kept = view.snapshot.streams.get(source.iri, StreamState())
-        state |= {"topic": reading.state, "behind": reading.behind, "error": reading.error, "lost": kept.lost, "partitions": {str(number): {"offset": one.offset, "watermark": iso(one.watermark), "silent": one.silent}
-                                                    for number, one in sorted(source.partitions.items())}}
+        parts = {str(number): {"offset": one.offset, "watermark": iso(one.watermark), "silent": one.silent}
+                 for number, one in sorted(source.partitions.items())}
+        state |= {"topic": reading.state, "behind": reading.behind, "error": reading.error, "lost": kept.lost, "partitions": parts}
     return StreamInfo(name, descriptor["iri"], dict(descriptor), state, tuple(_users(descriptor["iri"], view)))
 
 

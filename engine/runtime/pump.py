@@ -192,7 +192,8 @@ class Pump(Evaluations):
         state.partitions = {**state.partitions, **control.payload["partitions"]}
         state.lost += sum(one.last - one.first + 1 for one in lost)
         if lost:
-            self._changes.letters.append((control.stream, control.position, [{"reason": "lost", "t": None, "text": one.text} for one in lost]))
+            letters = [{"reason": "lost", "t": None, "text": one.text} for one in lost]
+            self._changes.letters.append((control.stream, control.position, letters))
             detail = f"Of the stream {control.stream} {'; '.join(one.text for one in lost)}"[:_LONGEST_REASON]
             self._tell_readers(control.stream, "records-lost", {"title": "Records of a topic are lost", "detail": detail})
 

@@ -1,7 +1,7 @@
 """Commands on queries: registration, states, removal. A query that makes a stream is not removed,
 paused or replaced under its readers unless forced."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace as changed
 from itertools import count
 from typing import Any, Self
@@ -20,9 +20,10 @@ from engine.runtime.resources import QueryInfo
 from engine.runtime.rows import Kind
 from engine.runtime.statement_checks import needs_of
 from engine.runtime.streams import check_name
+from engine.runtime.topics import described_sink
 from engine.runtime.view import View
 
-OPTIONS = ("force", "limits", "media", "mixedTime", "replace", "since")
+OPTIONS = ("force", "limits", "media", "mixedTime", "replace", "since", "sink")
 """What may stand beside the text of a registration."""
 
 
@@ -38,8 +39,9 @@ class Wish:
     media: str | None = None
 
     @classmethod
-    def of(cls, given: dict[str, Any], most: EvaluationLimits = EvaluationLimits()) -> Self:
-        """From the options of a request; 422 names what is wrong. `most` are the limits of the server: a query's may be lower."""
+    def of(cls, given: dict[str, Any], most: EvaluationLimits = EvaluationLimits(), kafka: Iterable[str] = ()) -> Self:
+        """From the options of a request; 422 names what is wrong. `most` are the limits of the server: a query's may be lower; `kafka` the
+        servers that results may be written to."""
         options = dict(given)
         replace, force, since = options.pop("replace", False), options.pop("force", False), _since(options.pop("since", None))
         media = options.pop("media", None)
@@ -49,9 +51,18 @@ class Wish:
         for name, value in options.items():
             if name == "limits":
                 _check_limits(value, most)
+            elif name == "sink":
+                options[name] = _sink(value, kafka)
             elif name != "mixedTime":
                 raise _wrong(name, f"There is no option {name[:100]!r}; there are {', '.join(OPTIONS)}.")
         return cls(options, replace, force, since, media)
+
+
+def _sink(given: object, kafka: Iterable[str]) -> dict[str, Any]:
+    try:
+        return described_sink(given, kafka)
+    except ValueError as error:
+        raise _wrong("sink", f"sink: {error}.") from error
 
 
 class QueryCommands(Commands):
@@ -61,7 +72,7 @@ class QueryCommands(Commands):
         under a name is 409, or with ``replace`` a new generation (``force``: also of a query that others read). Options: ``mixedTime``,
         ``limits`` of its evaluations (engine/limits.py), ``since``: ``earliest`` or the id of an item, after which its windows see
         what the log still has, and ``media``: the type of a program with a time of its own."""
-        wish = Wish.of(options or {}, self.settings.evaluation)
+        wish = Wish.of(options or {}, self.settings.evaluation, self.settings.kafka)
         statement = self._statement(text, wish.media)
 
         def prepare(view: View) -> Proposal[tuple[str, bool]]:

@@ -1,12 +1,14 @@
 """The engine as the server sees it. Every method may be called from any thread: commands are answered when their record is on
 disk (commands.py), reads see the end of the log and the pump's last snapshot (view.py)."""
 
+from __future__ import annotations
+
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace as changed
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.execution.compiled import Compiled
 from engine.execution.due import Due
@@ -31,6 +33,9 @@ from engine.runtime.upload_commands import UploadCommands
 from engine.runtime.topics import ReaderOf
 from engine.runtime.view import View
 from engine.timeline import MIN
+
+if TYPE_CHECKING:
+    from engine.spark.topic import TopicWriter
 
 
 class Engine(UploadCommands):
@@ -86,6 +91,19 @@ class Engine(UploadCommands):
         # Progress soon after the last notice is not told (Meters.news): one mark may not be enough.
         times = (at_ms + later for later in (1, 1_000, 5_000, 30_000))
         return self._machine.timer.ask(view.catalogue.queries.awaited(zip(repeat(self._query(name, view)), times)))
+
+    # --- topics
+
+    def sinks(self) -> dict[str, tuple[str, Mapping[str, Any]]]:
+        """The queries whose results go to a topic: their generation, and the option ``sink``."""
+        queries = self._machine.view.catalogue.queries
+        return {query.name: (query.epoch, query.definition.options["sink"]) for query in queries.values()
+                if "sink" in query.definition.options}
+
+    def topic_writer(self, servers: str, topic: str) -> TopicWriter:
+        """What writes to a topic; it ends with Spark. Raises EngineError while there is none, and what the client of the brokers does."""
+        self._machine.check_evaluating()
+        return self._machine.backend.topic_writer(servers, topic)
 
     # --- plans
 

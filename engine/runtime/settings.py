@@ -102,6 +102,11 @@ class Settings:
         return self.data / "topics"
 
     @property
+    def sinks_folder(self) -> Path:
+        """One file per query whose results go to a topic: the last that was written."""
+        return self.data / "sinks"
+
+    @property
     def database(self) -> Path:
         """Results, definitions and progress (SQLite)."""
         return self.data / "thalweg.db"

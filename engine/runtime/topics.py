@@ -77,15 +77,29 @@ def described(given: Mapping[str, Any], allowed: Iterable[str]) -> dict[str, Any
     """The member ``source`` of a descriptor in one spelling; ValueError says what is wrong. Only servers that are `allowed` are asked."""
     if unknown := sorted(given.keys() - _MEMBERS):
         raise ValueError(f"there is no member {unknown[0]!r}; there are {', '.join(sorted(_MEMBERS))}")
-    servers, topic, form = _servers(given.get("bootstrapServers"), tuple(allowed)), given.get("topic"), given.get("format", FORMATS[0])
-    if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-        raise ValueError("topic must be the name of a topic: up to 249 letters, digits, '.', '_' and '-'")
-    if form not in FORMATS:
+    servers, topic = _servers(given.get("bootstrapServers"), tuple(allowed)), _topic(given.get("topic"))
+    if (form := given.get("format", FORMATS[0])) not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}")
     if (stamp := given.get("timestamp", "item")) not in ("item", "record"):
         raise ValueError("timestamp must be item or record")
     return {"type": "kafka", "bootstrapServers": servers, "topic": topic, "format": form, "timestamp": stamp,
             "startingOffsets": _start(given.get("startingOffsets", "latest"))}
+
+
+def described_sink(given: object, allowed: Iterable[str]) -> dict[str, Any]:
+    """The option ``sink`` of a query in one spelling: the topic that its results go to. ValueError says what is wrong."""
+    if not isinstance(given, Mapping) or given.get("type") != "kafka" or not given.keys() <= {"type", "bootstrapServers", "topic", "mode"}:
+        raise ValueError('a sink is {"type": "kafka", "topic": ...}, with bootstrapServers and mode, full or delta, where they are needed')
+    if given.get("mode", "full") not in ("full", "delta"):
+        raise ValueError("mode must be full or delta")
+    return {"type": "kafka", "bootstrapServers": _servers(given.get("bootstrapServers"), tuple(allowed)),
+            "topic": _topic(given.get("topic")), **({"mode": given["mode"]} if "mode" in given else {})}
+
+
+def _topic(given: object) -> str:
+    if not isinstance(given, str) or not _TOPIC.fullmatch(given) or given in (".", ".."):
+        raise ValueError("topic must be the name of a topic: up to 249 letters, digits, '.', '_' and '-'")
+    return given
 
 
 def _servers(given: object, allowed: tuple[str, ...]) -> str:
@@ -110,8 +124,8 @@ def _start(given: object) -> str | dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a stream's resource tells of its feed: ``starting``, ``reading`` or ``waiting`` (it has failed with `error`, and is begun again);
-    `behind` is how many records are not read yet."""
+    """What a stream's resource tells of its feed: ``starting``, ``reading``, or ``waiting`` where it has failed with `error`, and is begun
+    again; `behind` is how many records are not read yet."""
 
     state: str = "starting"
     behind: int | None = None
@@ -185,7 +199,7 @@ def records_of(table: pa.Table, begins: Mapping[int, int], lost: tuple[Lost, ...
                      zip(*(bad[name].to_pylist() for name in ("partition", "offset", "reason", "text")), strict=True))
     rows = table.filter(pc.invert(none)) if pc.any(none, min_count=0).as_py() else table
     places = [rows[name].to_numpy() for name in ("partition", "offset", "item")]
-    begin = np.flatnonzero(np.any([np.diff(column, prepend=-1) != 0 for column in places], axis=0)) if rows.num_rows else np.zeros(0, int)
+    begin = np.flatnonzero(np.any([np.diff(column, prepend=-1) != 0 for column in places], axis=0))
     sizes = np.diff(begin, append=rows.num_rows)
     item = np.repeat(np.arange(len(begin), dtype=np.int32), sizes)
     firsts = rows.select(["partition", "offset", "item", "t", "scope"]).take(pa.array(begin))
@@ -239,7 +253,8 @@ def hushed(known: Mapping[int, Partition], at_end: Iterable[int], now_ms: int, i
     """The partitions once those `at_end`, of which nothing is left to be read, are silent if nothing came for `idle_ms`. How long one was
     not read for want of a server does not count: it brings more when it is read again."""
     ended = set(at_end)
-    return {number: replace(one, silent=one.silent or number in ended and now_ms - one.active_ms >= idle_ms) for number, one in known.items()}
+    return {number: replace(one, silent=one.silent or number in ended and now_ms - one.active_ms >= idle_ms)
+            for number, one in known.items()}
 
 
 def watermark_of(partitions: Mapping[int, Partition]) -> int:

@@ -67,7 +67,8 @@ def fetch_jars(settings: SparkSettings, coordinates: Sequence[str]) -> dict[str,
     settings.ivy.mkdir(parents=True, exist_ok=True)
     ivy_settings = settings.ivy / "ivysettings.xml"
     ivy_settings.write_text(_IVY_SETTINGS, encoding="utf-8")
-    defaults = {"spark.jars.packages": ",".join(coordinates), "spark.jars.ivy": str(settings.ivy), "spark.jars.excludes": ",".join(_OF_SPARK)}
+    defaults = {"spark.jars.packages": ",".join(coordinates), "spark.jars.excludes": ",".join(_OF_SPARK),
+                "spark.jars.ivy": str(settings.ivy)}
     # Whoever names repositories or Ivy settings of their own (a mirror) means these.
     own = "spark.jars.ivySettings" in settings.extra or "spark.jars.repositories" in settings.extra
     return defaults if own else defaults | {"spark.jars.ivySettings": str(ivy_settings)}

@@ -81,7 +81,8 @@ def master_of(text: str) -> str:
 
 VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "worker_memory": MEMORY_VARIABLE,
              "cache": "THALWEG_CACHE", "shared": "THALWEG_CLUSTER_FOLDER", "executor_env": "THALWEG_EXECUTOR_ENV",
-             "graphframes": "THALWEG_GRAPHFRAMES", "kafka_connector": "THALWEG_KAFKA_CONNECTOR", "java_options": "THALWEG_JAVA_OPTIONS", "worker_python": "THALWEG_WORKER_PYTHON"}
+             "graphframes": "THALWEG_GRAPHFRAMES", "kafka_connector": "THALWEG_KAFKA_CONNECTOR",
+             "java_options": "THALWEG_JAVA_OPTIONS", "worker_python": "THALWEG_WORKER_PYTHON"}
 
 
 def from_environment(environment: Mapping[str, str] | None = None, **given: object) -> SparkSettings:

@@ -115,9 +115,10 @@ def stats(name: str) -> Response:
 
 
 def query_json(info: QueryInfo) -> dict[str, Any]:
-    audience = site().audience
+    audience, sinks = site().audience, site().sinks
+    sent = {"sink": sinks.sent(info.name).to_json()} if sinks is not None and "sink" in info.options else {}
     links = {kind: path("queries", info.name, kind) for kind in ("results", "plan", "stats")}
-    return {**info.to_json(), "subscribers": audience.subscribers(info.name) if audience else 0, "links": links}
+    return {**info.to_json(), "subscribers": audience.subscribers(info.name) if audience else 0, **sent, "links": links}
 
 
 def statement_text(types: tuple[str, ...]) -> tuple[str, dict[str, Any]]:

@@ -155,8 +155,8 @@ def _tried(settings: Settings, server_for_each: Any, name: str, shape: Shape) ->
 
 def measure(server: ServerProcess, name: str, shape: Shape, rate: int, seconds: int,
             deliver: Callable[[str, Observations, int], object] | None = None, **descriptor: Any) -> Measured:
-    """The figures of a shape. `deliver` brings the stream of a name in some seconds, by default by pushes; `descriptor` are further members of
-    its streams."""
+    """The figures of a shape. `deliver` brings the stream of a name in some seconds, by default by pushes; `descriptor` are further members
+    of its streams."""
     client = Client(server.base)
     streams = {stream: f"{name}-{stream}" for stream in shape.bodies}
     for stream, own in streams.items():

@@ -1,4 +1,4 @@
-"""W1's stream from a Kafka topic: records of about 100 triples, one or more for each ms, through rows and AVG; every answer compared with an oracle.
+"""W1's stream from a Kafka topic: a record for each ms, at 100,000/s of 100 triples; rows and AVG, every answer compared with an oracle.
 
 The broker runs on this machine too, beside the server and the producer.
 """

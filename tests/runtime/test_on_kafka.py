@@ -1,4 +1,4 @@
-"""Streams that live in Kafka, with a real broker: the answers are those of pushes; whatever is killed in between, and what the topic loses."""
+"""Streams that live in Kafka, and results that go there, with a real broker: whatever is killed in between, and what a topic loses."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ __all__ = ["pushes"]    # a fixture
 TIMED = "text/x-timed-ntriples"
 END_MS = BEGIN_MS + EVENTS * SPACING_MS
 SEED = 20_261_127
+COUNT = "SELECT (COUNT(*) AS ?n) FROM STREAM <http://test.example/{stream}> [RANGE {range} STEP {step}] WHERE {{ ?s ?p ?o }}"
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +41,24 @@ def put_stream(base: str, name: str, topic: str, iri: str | None = None, **more:
     assert answer.status_code == 201, answer.text
 
 
-def put_query(base: str, name: str, text: str) -> None:
-    answer = requests.put(f"{base}/queries/{name}", data=text, headers={"Content-Type": "application/sparql-query"}, timeout=60)
+def put_query(base: str, name: str, text: str, **options: Any) -> None:
+    answer = requests.put(f"{base}/queries/{name}", json={"text": text, **options}, timeout=60)
     assert answer.status_code == 201, answer.text
+
+
+def sink(topic: str, **more: str) -> dict[str, str]:
+    return {"type": "kafka", "topic": topic, **more}
+
+
+def written(broker: Broker, topic: str) -> list[tuple[str, dict[str, Any]]]:
+    """Key and value of the records of a topic, partition by partition, without those that were sent again."""
+    found = dict[str, dict[str, Any]]()
+    for key, value in broker.records(topic):
+        assert key is not None and value is not None
+        if (name := key.decode()) in found:
+            assert found[name] == json.loads(value), f"{name} was sent again, and is another"
+        found[name] = json.loads(value)
+    return [*found.items()]
 
 
 def state(base: str, name: str) -> dict[str, Any]:
@@ -76,7 +92,8 @@ def test_a_topic_is_read_as_it_is_written(broker: Broker, tmp_path: Path) -> Non
     broker.send("read", [item(1_500, 3)], partition=1)
     with ServerProcess(tmp_path / "data", ["--kafka", broker.servers]) as server:
         put_stream(server.base, "read", "read")
-        put_query(server.base, "n", "SELECT (COUNT(*) AS ?n) FROM STREAM <http://test.example/read> [RANGE 2s STEP 1s] WHERE { ?s ?p ?o }")
+        broker.create("counts", partitions=3)
+        put_query(server.base, "n", COUNT.format(stream="read", range="2s", step="1s"), sink=sink("counts"))
         found = await_state(server, "read", lambda state: state["items"] == 3)
         assert (found["topic"], found["deadLetters"], found["watermark"]) == ("reading", 1, "1970-01-01T00:00:01.500Z")
         assert {number: part["offset"] for number, part in found["partitions"].items()} == {"0": 4, "1": 1}
@@ -94,6 +111,11 @@ def test_a_topic_is_read_as_it_is_written(broker: Broker, tmp_path: Path) -> Non
         found = await_state(server, "read", lambda state: state["items"] == 5)
         assert found["watermark"] == "1970-01-01T00:00:02.200Z" and found["lost"] == 0
         await_state(server, "read", lambda state: state["behind"] == 0)
+        wait_until(lambda: requests.get(f"{server.base}/queries/n", timeout=60).json()["sink"]["lastEventId"] == "q1c1-1", 30,
+                   lambda: requests.get(f"{server.base}/queries/n", timeout=60).text)
+        (key, value), = written(broker, "counts")
+        assert (key, value["id"], value["event"]) == ("n:q1c1-1", "q1c1-1", "result")
+        assert value["data"]["results"]["bindings"][0]["n"]["value"] == "2"
 
         answer = requests.post(f"{server.base}/streams/read", data=item(5_000, 7), headers={"Content-Type": TIMED}, timeout=60)
         assert answer.status_code == 405 and "topic" in answer.json()
@@ -112,7 +134,7 @@ def test_a_topic_is_read_as_it_is_written(broker: Broker, tmp_path: Path) -> Non
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_kills_of_server_broker_and_jvm_change_nothing(broker: Broker, pushes: list[bytes], tmp_path: Path) -> None:
-    """Two partitions; the result log is that of a run in which nothing is killed, and that of the same items pushed."""
+    """Two partitions, the results to a topic; the result log is that of a run in which nothing is killed."""
     undisturbed = run(broker, "undisturbed", pushes, tmp_path)
     assert run(broker, "killed", pushes, tmp_path, kills(4, SEED)) == undisturbed
 
@@ -135,11 +157,12 @@ def kills(count: int, seed: int) -> dict[int, str]:
 def run(broker: Broker, topic: str, pushes: Sequence[bytes], folder: Path, kills: dict[int, str] | None = None) -> tuple[Logged, int, int]:
     """What is logged of the recorded events, from a topic of two partitions; how many items were taken, and how many were late."""
     broker.create(topic, partitions=2)
+    broker.create(f"{topic}-results", partitions=2)
     with ServerProcess(folder / topic, ["--kafka", broker.servers]) as server:
         put_stream(server.base, "readings", topic, STREAM, lateness=f"PT{LATENESS_MS / 1000}S")
         change(server.base, *FIRST)
         for name, text in QUERIES.items():
-            put_query(server.base, name, text)
+            put_query(server.base, name, text, sink=sink(f"{topic}-results"))
         producer = broker.producer(**{"message.timeout.ms": "120000"})
         for number, value in enumerate(pushes):
             producer.produce(topic, value, partition=number % 2)
@@ -148,10 +171,24 @@ def run(broker: Broker, topic: str, pushes: Sequence[bytes], folder: Path, kills
         for partition in (0, 1):
             producer.produce(topic, item(END_MS + 20_000, 1), partition=partition)
         assert producer.flush(120) == 0
-        found = await_state(server, "readings", lambda state: state["watermark"] >= "2026-01-01T00:01:3", 180)
+        found = await_state(server, "readings", lambda state: (state["watermark"] or "") >= "2026-01-01T00:01:3", 180)
         server.wait_processed()
         assert (found["lost"], found["deadLetters"]) == (0, 0)
-    return logged(folder / topic), found["items"], found["late"]
+        for name in QUERIES:
+            wait_until(lambda: is_written(server.base, name), 60, lambda: requests.get(f"{server.base}/queries/{name}", timeout=60).text)
+        server.stop()
+    log = logged(folder / topic)
+    ids = [key for key, _ in written(broker, f"{topic}-results")]
+    for name in QUERIES:
+        expected = [f"{name}:{epoch}-{seq}" for query, epoch, seq, *_ in log if query == name]
+        assert [key for key in ids if key.startswith(f"{name}:")] == expected
+    return log, found["items"], found["late"]
+
+
+def is_written(base: str, name: str) -> bool:
+    """Whether a query's sink has written all that is logged."""
+    query = requests.get(f"{base}/queries/{name}", timeout=60).json()
+    return bool(query["sink"]["lastEventId"] == query["progress"]["lastEventId"])
 
 
 def end(killed: str, server: ServerProcess, broker: Broker) -> None:
@@ -177,7 +214,7 @@ def test_what_a_topic_has_lost_is_told(broker: Broker, tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", ["--kafka", broker.servers])
     with server:
         put_stream(server.base, "lost", "lost")
-        put_query(server.base, "n", "SELECT (COUNT(*) AS ?n) FROM STREAM <http://test.example/lost> [RANGE 20s STEP 20s] WHERE { ?s ?p ?o }")
+        put_query(server.base, "n", COUNT.format(stream="lost", range="20s", step="20s"))
         await_state(server, "lost", lambda state: state["items"] == 10)
         server.stop()
         broker.send("lost", [item(1_000 * number, number) for number in range(10, 16)])
@@ -197,5 +234,5 @@ def test_what_a_topic_has_lost_is_told(broker: Broker, tmp_path: Path) -> None:
         broker.send("lost", [item(1_000 * number, number) for number in range(16, 22)])
         found = await_state(server, "lost", lambda state: state["items"] == 19)
         assert found["partitions"]["0"]["offset"] == 6
-        assert [letter["reason"] for letter in letters(server.base, "lost")][-1] == "topic-replaced"
+        assert {letter["reason"] for letter in letters(server.base, "lost")} == {"lost", "topic-replaced"}
         assert counts(server.base, "n") == [("1970-01-01T00:00:20Z", 17)]

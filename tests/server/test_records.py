@@ -80,7 +80,8 @@ def test_plain_records_are_read_in_columns() -> None:
     (TRIG, b"<http://g> { <http://a> <http://b> 1 . } <http://h> { <http://a> <http://b> 2 . }"),
     (NQUADS, b"<http://a> <http://b> _:x <http://g> .\n<http://a> <http://b> _:x <http://h> .\n"),
     (TURTLE, b"<http://a> <http://b> 1, 2 ; <http://c> [] ."), (TIMED, b"5\t<http://a> <http://b> _:x .\n6\t<http://a> <http://b> _:x .\n"),
-    (JSONLD, b'{"@id": "http://a", "http://b": [1, 2]}'), (JSONL, b'{"@id": "http://a", "http://b": 1}\n{"@id": "http://a", "http://b": 2}\n')])
+    (JSONLD, b'{"@id": "http://a", "http://b": [1, 2]}'),
+    (JSONL, b'{"@id": "http://a", "http://b": 1}\n{"@id": "http://a", "http://b": 2}\n')])
 def test_items_are_those_of_a_push(media: str, value: bytes) -> None:
     pushed = read_items(value, media, Reader(timestamp_ms=1_000))
     expected = prepare([(item.t_ms, item.graph, item.triples) for item in pushed.items], [item.scope_ms for item in pushed.items])
@@ -109,7 +110,8 @@ def test_a_record_without_a_time_stamp_is_left_out() -> None:
 
 def test_what_is_too_large_is_left_out() -> None:
     good = b'<http://a> <http://b> "1" .'
-    found = records_of(read([good, good * 5, good + b"\n" + good.replace(b"1", b"2")], limits=Limits(push_body=100, item_triples=1)), {0: 7})
+    limits = Limits(push_body=100, item_triples=1)
+    found = records_of(read([good, good * 5, good + b"\n" + good.replace(b"1", b"2")], limits=limits), {0: 7})
     assert [one.reason.partition(":")[0] for one in found.rejected] == ["body-too-large", "too-many-triples"] and found.items.items == 1
 
 

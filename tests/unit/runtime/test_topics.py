@@ -194,7 +194,8 @@ def test_a_descriptor_has_one_spelling() -> None:
     ({"topic": "t", "bootstrapServers": ["a:1"]}, ("a:1",), "bootstrapServers"),
     ({"topic": "t", "format": "text/csv"}, ("a:1",), "format"), ({"topic": "t", "format": []}, ("a:1",), "format"),
     ({"topic": "t", "timestamp": "now"}, ("a:1",), "timestamp"), ({"topic": "t", "startingOffsets": "last"}, ("a:1",), "startingOffsets"),
-    ({"topic": "t", "startingOffsets": {"0": -1}}, ("a:1",), "startingOffsets"), ({"topic": "t", "startingOffsets": {}}, ("a:1",), "starting"),
+    ({"topic": "t", "startingOffsets": {"0": -1}}, ("a:1",), "startingOffsets"),
+    ({"topic": "t", "startingOffsets": {}}, ("a:1",), "startingOffsets"),
     ({"topic": "t", "kafka.ssl.key.password": "x"}, ("a:1",), "no member")])
 def test_a_wrong_descriptor_is_told(source: dict[str, Any], allowed: tuple[str, ...], said: str) -> None:
     with pytest.raises(EngineError, match=said) as refused:
