@@ -18,6 +18,8 @@ MALLOC = GLIBC_TUNABLES=$${GLIBC_TUNABLES:-glibc.malloc.tcache_count=2000}
 PYTEST = $(MALLOC) $(BIN)/python -m pytest -q
 BESIDE = -n 2 --dist loadfile --no-loadscope-reorder
 CLUSTER = $(MALLOC) $(BIN)/python -m tests.cluster $(BIN)/python -m pytest -q
+SUITE = $(MALLOC) $(BIN)/python -m tests.conformance
+SHARED = $${THALWEG_SHARED:-../shared/data}
 PIP = $(BIN)/python -m pip --disable-pip-version-check --no-input
 
 all: install
@@ -38,6 +40,9 @@ test-soak: $(VENV)/.dev $(VENV)/.spark
 test-cluster: $(VENV)/.dev $(VENV)/.spark
 	@$(CLUSTER) tests/server/test_on_cluster.py
 	@$(CLUSTER) tests/test_cases_on_spark.py tests/test_cases_by_spark_sql.py
+	@$(SUITE) csrbench $(SHARED)/csrbench --executor cluster
+	@$(SUITE) lubm $(SHARED)/lubm --executor cluster
+	@$(SUITE) owl2rl $(SHARED)/w3c-owl2-rl --executor cluster
 
 test-long: $(VENV)/.dev $(VENV)/.spark
 	@THALWEG_HYPOTHESIS=long $(PYTEST) -m "long or not long" $(TESTS)

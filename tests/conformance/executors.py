@@ -7,6 +7,8 @@ raises DiagnosticError where a statement is refused.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -85,6 +87,28 @@ def reference() -> Iterator[Answer]:
 def on_spark(executor: str | None = None) -> Iterator[Answer]:
     """The pump on Spark, every plan on the executor that is named, or on the one that the planner takes."""
     yield Answer(partial(_pumped, executor=executor), partial(registered_model, executor=executor), True)
+
+
+@contextmanager
+def on_cluster() -> Iterator[Answer]:
+    """The same on a cluster that is started for it; needs root. Where one is there already (`make test-cluster`), on that."""
+    from tests import cluster, sparks
+
+    if cluster.WORKERS in os.environ:
+        with on_spark() as answer:
+            yield answer
+        return
+    if (reason := cluster.refusal()) is not None:
+        raise SystemExit(f"no cluster, nothing is run: {reason}")
+    with cluster.cluster() as beside:
+        os.environ |= beside.environment
+        tempfile.tempdir = str(beside.shared)   # states of programs lie there
+        try:
+            with on_spark() as answer:
+                yield answer
+        finally:
+            sparks.shared_session().stop()
+            tempfile.tempdir = None
 
 
 @contextmanager
@@ -191,4 +215,4 @@ def result_of(statement: Statement, rows: list[dict[str, str]]) -> Result:
 
 EXECUTORS: dict[str, Callable[[], AbstractContextManager[Answer]]] = {
     "spark": on_spark, "reference": reference, "sql": lambda: on_spark("sql"), "local": lambda: on_spark("local"),
-    "tasks": in_this_process}
+    "cluster": on_cluster, "tasks": in_this_process}

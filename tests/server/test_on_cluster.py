@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from engine.spark.packages import fits, pack_packages
+from tests.broker import running_broker
 from tests.cluster import WORKERS
 from tests.live import START_SECONDS, ServerProcess
+from tests.runtime.test_on_kafka import await_state, item, letters, put_stream
 from tests.server.pusher import Pusher
 from tests.server.test_kill import EVENTS, MEDIA, Logged, Taken, finish, logged, pushes, register, send
 from tests.sparks import executors_of_cluster as executors
@@ -48,6 +50,21 @@ def run(folder: Path, pushes: list[bytes], environment: Mapping[str, str], ended
         server.stop()
     assert server.starts == 1
     return logged(folder / "data"), taken
+
+
+def test_a_topic_is_read_by_executors(tmp_path: Path) -> None:
+    """Records are parsed where nothing of the server's is installed; both executors are killed in between."""
+    with running_broker(tmp_path / "broker") as broker:
+        broker.create("read", partitions=2)
+        with ServerProcess(tmp_path / "data", ["--kafka", broker.servers]) as server:
+            put_stream(server.base, "read", "read")
+            for begin in (0, 100):
+                for partition in (0, 1):
+                    broker.send("read", [item(1_000 * number, number) for number in range(begin, begin + 100)], partition=partition)
+                await_state(server, "read", lambda state: state["items"] == 2 * (begin + 100))
+                for process in chain(*executors()) if not begin else ():
+                    os.kill(process, signal.SIGKILL)
+            assert (server.starts, letters(server.base, "read")) == (1, [])
 
 
 BASE = str(sys._base_executable)    # type: ignore[attr-defined]
