@@ -223,8 +223,7 @@ def test_what_a_topic_has_lost_is_told(broker: Broker, tmp_path: Path) -> None:
             future.result(30)
         server.start()
         server.wait_ready()
-        found = await_state(server, "lost", lambda state: state["items"] == 13)
-        wait_until(lambda: state(server.base, "lost")["lost"] == 3, 30, lambda: f"{state(server.base, 'lost')}")
+        await_state(server, "lost", lambda state: state["items"] == 13 and state["lost"] == 3)
         assert {"lost": "records 10 to 12 of partition 0 are no longer in the topic"} == {
             letter["reason"]: letter["text"] for letter in letters(server.base, "lost")}
 
@@ -234,5 +233,6 @@ def test_what_a_topic_has_lost_is_told(broker: Broker, tmp_path: Path) -> None:
         broker.send("lost", [item(1_000 * number, number) for number in range(16, 22)])
         found = await_state(server, "lost", lambda state: state["items"] == 19)
         assert found["partitions"]["0"]["offset"] == 6
+        server.wait_processed()
         assert {letter["reason"] for letter in letters(server.base, "lost")} == {"lost", "topic-replaced"}
         assert counted(server.base, "n") == [("1970-01-01T00:00:20Z", 17)]
