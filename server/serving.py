@@ -302,7 +302,7 @@ def _settings(given: argparse.Namespace, limits: Limits, base_url: str) -> Setti
                     paused=given.paused, evaluation=EvaluationLimits(**{name: getattr(limits, name) for name in NAMES}),
                     max_queries=limits.max_queries, commit_evaluations=limits.commit_evaluations,
                     batch_patience_ms=limits.batch_patience_ms, window_steps=limits.window_steps, window_items=limits.window_items,
-                    product_rows=limits.product_rows, kafka=dict(given.kafka))
+                    product_rows=limits.product_rows, kafka=dict(given.kafka), graphs=given.graphs)
 
 
 def _log(given: argparse.Namespace) -> None:

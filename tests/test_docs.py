@@ -176,27 +176,8 @@ def test_what_the_readme_says_is_refused(text: str, code: str) -> None:
     assert all(diagnostic.span is not None for diagnostic in refused.value.diagnostics)
 
 
-# What has no plan of any user's query behind it, or gives wrong answers, and so is said to be there "not yet".
-NOT_YET = {
-    "README.md": ("GraphFrames",),
-    "CHANGELOG.md": ("GraphFrames",),
-    "docs/settings.md": ("THALWEG_GRAPHFRAMES",),
-    "docs/architecture.md": ("GraphFrames on GraphX",),
-}
-
-
-@pytest.mark.parametrize("document", NOT_YET)
-def test_what_does_not_run_yet_is_said_to_be_not_yet(document: str) -> None:
-    """Every paragraph, row or entry that names it says so."""
-    text = (ROOT / document).read_text(encoding="utf-8")
-    pieces = re.split(r"\n\s*\n|\n(?=[-|] )", text)
-    for word in NOT_YET[document]:
-        named = [piece for piece in pieces if word.lower() in piece.lower() and "```" not in piece and not piece.startswith("#")]
-        assert named and [piece for piece in named if "not yet" not in piece.lower()] == [], word
-
-
-def test_graphframes_solve_nothing_in_a_plan() -> None:
-    """The graph problems of plans go another way at any size: a change here is one for the documents."""
+def test_graphframes_are_chosen_only_where_that_is_said() -> None:
+    """At any size the graph problems of plans go another way by themselves: a change here is one for the documents."""
     from engine.plan.graphs import choose
 
     source = (ROOT / "engine/spark/executor.py").read_text(encoding="utf-8")

@@ -16,6 +16,7 @@ from engine.execution.content import StreamContent
 from engine.functions import dates
 from engine.ir.statement import Ask, Program
 from engine.limits import UNLIMITED, EvaluationLimits
+from engine.plan.graphs import Way
 from engine.plan.nodes import Begun
 from engine.plan.timed import Look
 from engine.sql.sources import Evaluation
@@ -50,7 +51,7 @@ class Due:
     by then is an error `Postponed`. A program with a time of its own goes on from `state`; it is evaluated at the last of the `ticks` only,
     which tells of all before. So do the timed rules that other queries use: `look` says which Ts count for what those derive, `derived` is
     what the query sees of them, once the executor has found it, and `reached` where the rules are then. If `shown` is given and only one T
-    is due, a large answer comes as JSON of at most so many rows."""
+    is due, a large answer comes as JSON of at most so many rows. `paths` is how closures of paths are to be found, where that was said."""
 
     query: str
     compiled: Compiled
@@ -65,6 +66,7 @@ class Due:
     derived: pa.Table | None = None
     reached: ProgramPosition | None = None
     shown: int | None = None
+    paths: Way | None = None
 
     def until(self, tick: int) -> Due:
         """The evaluations before a T."""

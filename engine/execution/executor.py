@@ -30,7 +30,7 @@ from engine.execution.shapes import Shapes, Sharing
 from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.statement import Program, StreamSource
 from engine.limits import Cancelled, LimitExceeded, Postponed
-from engine.plan.graphs import Chosen
+from engine.plan.graphs import WORDS, Chosen
 from engine.plan.nodes import KeptSource, StaticSource, ValiditySource
 from engine.sql.dialect import DIALECTS, UNDECIDED
 from engine.sql.emit import PlanText
@@ -226,9 +226,10 @@ class Executor:
         compiled.adapt(rows, lambda: merge_estimates([*(content.estimate() for content in due.streams.values()),
                                                       *map(table_estimate, due.graphs.values())]))
         keeping = compiled.with_goal or compiled
-        keeps = due.query not in self._too_large and self.force_executor != "sql" and self._keeps(due, keeping, rows)
+        forced = self.force_executor or ("sql" if due.paths in ("sql", "graphframes") and compiled.text("sql", True).rounds else None)
+        keeps = due.query not in self._too_large and forced != "sql" and self._keeps(due, keeping, rows)
         most = self.closed_rows if compiled.closures and not keeps else RESIDENT_ROWS if self._following or keeps else LOCAL_ROWS
-        executor: ExecutorName = self.force_executor or ("local" if rows <= most and due.query not in self._too_large else "sql")
+        executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self._too_large else "sql")
         closures = None
         if keeps and executor == "local":
             compiled, due = keeping, replace(due, compiled=keeping)
@@ -308,6 +309,7 @@ class Executor:
     def _form(self, due: Due, rows: int, most: int) -> tuple[Form, str]:
         """The form of a plan of Spark SQL, and why it is one: `most` rows are evaluated in tasks."""
         why = ("it is made to be one of Spark SQL" if self.force_executor is not None
+               else f"its paths are to be closed {WORDS[due.paths]}" if due.paths in ("sql", "graphframes")
                else "it needs more memory than a worker has" if due.query in self._too_large else f"{rows} rows are more than {most}")
         return "plain", why
 

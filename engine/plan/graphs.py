@@ -4,9 +4,10 @@ docs/decisions.md, "Graph operators", has the figures behind MOST_IN_A_TASK.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Way = Literal["task", "sql", "graphframes"]
+WAYS: tuple[Way, ...] = get_args(Way)
 WORDS: dict[Way, str] = {"task": "in one task", "sql": "in rounds of Spark SQL", "graphframes": "by GraphFrames"}
 
 # Up to so many edges one task is quickest (more were not measured); above, its memory may not hold them.

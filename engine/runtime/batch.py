@@ -86,7 +86,7 @@ class Outcome:
 class Limits:
     """`ticks` per job; `rows` of a result that are logged; `backlog_ms` of a paused query's input that are kept; `tail` items, of
     `tail_bytes` together, of each stream; what an `evaluation` may use. A batch is committed after `commit` evaluations, and waits
-    `patience_ms` for one query."""
+    `patience_ms` for one query. `paths` is how closures of paths are found where a query does not say it."""
 
     ticks: int = 512
     rows: int = 250_000
@@ -96,6 +96,7 @@ class Limits:
     evaluation: EvaluationLimits = UNLIMITED
     commit: int = 2_000
     patience_ms: int = 2_000
+    paths: str = "auto"
 
 
 def segments(table: pa.Table, idle: Collection[str], cuts: Collection[int] = ()) -> Iterator[tuple[pa.Table, Control | None]]:

@@ -10,6 +10,7 @@ from engine.execution.compiled import Compiled
 from engine.ir.statement import Statement
 from engine.ir.windows import with_rule_windows
 from engine.limits import NAMES, EvaluationLimits
+from engine.plan.graphs import WAYS
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import check_growth
 from engine.runtime.commands import Check, Commands, Proposal, Rows, StaleError, unchecked
@@ -23,7 +24,7 @@ from engine.runtime.streams import check_name
 from engine.runtime.topics import described_sink
 from engine.runtime.view import View
 
-OPTIONS = ("force", "limits", "media", "mixedTime", "replace", "since", "sink")
+OPTIONS = ("force", "graphs", "limits", "media", "mixedTime", "replace", "since", "sink")
 """What may stand beside the text of a registration."""
 
 
@@ -51,6 +52,9 @@ class Wish:
         for name, value in options.items():
             if name == "limits":
                 _check_limits(value, most)
+            elif name == "graphs":
+                if value not in ("auto", *WAYS):
+                    raise _wrong("graphs", f"graphs must be one of auto, {', '.join(WAYS)}.")
             elif name == "sink":
                 options[name] = _sink(value, kafka)
             elif name != "mixedTime":

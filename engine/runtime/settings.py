@@ -60,6 +60,7 @@ class Settings:
     warm_up: bool = True
     force_executor: Literal["local", "sql"] | None = None
     force_strategy: Literal["recompute", "incremental"] | None = None
+    graphs: Literal["auto", "task", "sql", "graphframes"] = "auto"
     spark: SparkSettings | None = None
     kafka: Mapping[str, Path | None] = field(default_factory=dict)
     topic_records: int = 5_000

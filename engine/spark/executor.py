@@ -164,7 +164,8 @@ class SqlPlans(plan_job.SqlPlans):
         spark = self._session.spark
         chosen = []
         for rounds, edges, base in job.rounds:
-            closed, how = self._graphs.reach(spark.sql(edges), spark.sql(base) if rounds.seeded else None, rounds.within)
+            closed, how = self._graphs.reach(spark.sql(edges), spark.sql(base) if rounds.seeded else None, rounds.within,
+                                             job.due.paths)
             closed.createOrReplaceTempView(rounds.view)
             chosen.append(how)
         self.graph_choices[job.due.query] = tuple(chosen)

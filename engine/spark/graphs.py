@@ -36,11 +36,13 @@ class Graphs:
         self._force = force
         self._told = False
 
-    def reach(self, edges: DataFrame, base: DataFrame | None = None, within: Within = ()) -> tuple[DataFrame, Chosen]:
-        """The pairs ``x y`` that begin as in `base` (None: with any edge) and go on along edges, each once."""
+    def reach(self, edges: DataFrame, base: DataFrame | None = None, within: Within = (),
+              said: Way | None = None) -> tuple[DataFrame, Chosen]:
+        """The pairs ``x y`` that begin as in `base` (None: with any edge) and go on along edges, each once; found in the way that is `said`,
+        else as the number of edges says."""
         edges = edges.localCheckpoint(eager=False)
         count = edges.count()
-        way = self._force or choose(count)
+        way = self._force or said or choose(count)
         if way == "graphframes" and not self._session.graphframes:
             if not self._told:
                 logging.getLogger(__name__).warning("reachability by the twin in Spark SQL: GraphFrames not loaded (%s)",

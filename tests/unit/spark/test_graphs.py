@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -100,6 +101,30 @@ def test_an_executor_tells_how_it_answered(spark_session: Session, way: Way | No
         executor.forget(f"told by {way}")
         executor.close()
     assert not executor.graph_choices
+
+
+@pytest.mark.parametrize("way", WORDS)
+def test_a_query_says_how_its_paths_are_closed(spark_session: Session, way: Way) -> None:
+    """One without paths goes on where it is quickest."""
+    if way == "graphframes":
+        needs_graphframes(spark_session)
+    executor = Executor(spark_session)
+    facts = (":a :p :b .", ":b :p :c .", ":c :p :b .")
+    cases = {f"path by {way}": Case("SELECT ?y { <http://e/a> <http://e/p>+ ?y }", facts, {}),
+             f"none by {way}": Case("SELECT ?y { <http://e/a> <http://e/p> ?y }", facts, {})}
+    dues = [replace(due(name, case, "windows"), paths=way) for name, case in cases.items()]
+    try:
+        path, none = executor.evaluate(dues)
+        assert path.table is not None and none.table is not None, (path.error, none.error)
+        assert sorted(path.table["y"].to_pylist()) == ["<http://e/b>", "<http://e/c>"] and none.table.num_rows == 1
+        by_path, by_none = (executor.ran[name] for name in cases)
+        assert by_none.executor == "local" and by_path.executor == ("local" if way == "task" else "sql")
+        assert executor.graph_choices == ({} if way == "task" else {f"path by {way}": (Chosen("reachability", 3, way),)})
+        assert way == "task" or WORDS[way] in by_path.why
+    finally:
+        for name in cases:
+            executor.forget(name)
+        executor.close()
 
 
 def rows(found: DataFrame) -> list[Row]:
