@@ -38,8 +38,8 @@ class Graphs:
 
     def reach(self, edges: DataFrame, base: DataFrame | None = None, within: Within = (),
               said: Way | None = None) -> tuple[DataFrame, Chosen]:
-        """The pairs ``x y`` that begin as in `base` (None: with any edge) and go on along edges, each once; found in the way that is `said`,
-        else as the number of edges says."""
+        """The pairs ``x y`` that begin as in `base` (None: with any edge) and go on along edges, each once. They are found in the way that
+        is `said`, else as the number of edges says."""
         edges = edges.localCheckpoint(eager=False)
         count = edges.count()
         way = self._force or said or choose(count)
