@@ -17,7 +17,7 @@ _CODEC = pa.Codec("zstd", compression_level=1)
 _SIZE = struct.Struct("<cQ")    # no text begins with this byte; then the size of the text
 _MARK = b"\0"
 _SMALL = 4_096      # bytes: less is not worth it
-PACKED = "packed"
+PACKED, SIZE = "packed", "size"
 _TABLE = b"\xff" * 4     # a table as bytes begins with these
 
 
@@ -36,9 +36,14 @@ def unpack(data: bytes | pa.Buffer) -> pa.Table:
 
 def pack_each(read: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.Table]],
               batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What `read` makes of some batches, each table as one value: for Spark, which would take it apart row by row."""
+    """What `read` makes of some batches, each table as one value beside its size: for Spark, which would take it apart row by row."""
     for table in read(batches):
-        yield pa.RecordBatch.from_arrays([pa.array([pack(table)], pa.binary())], [PACKED])
+        yield pa.RecordBatch.from_arrays([pa.array([pack(table)], pa.binary()), pa.array([table.nbytes], pa.int64())], [PACKED, SIZE])
+
+
+def packed_schema() -> str:
+    """The columns that `pack_each` gives, as Spark writes them."""
+    return f"{PACKED} binary, {SIZE} long"
 
 
 def unpack_each(table: pa.Table) -> list[pa.Table]:

@@ -9,13 +9,14 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_S = 30.0
 _WAIT_S = 0.1
+_DOUBLINGS = 32
 MOST_FAILURES = 5
 """So many failures of a thread in a row are borne, where it is one that the engine cannot do without."""
 ANY_NUMBER = 1 << 30
@@ -56,7 +57,7 @@ class Backoff:
         self.failures += 1
         if self.failures > self._most:
             return None
-        return 0.0 if self.failures == 1 else min(_LONGEST_S, self._wait_s * 2 ** (self.failures - 2))
+        return 0.0 if self.failures == 1 else min(_LONGEST_S, self._wait_s * 2 ** min(self.failures - 2, _DOUBLINGS))
 
 
 @contextmanager
@@ -145,6 +146,106 @@ class Worker:
                         self._on_failure(failure)
                     return
             time.sleep(wait_s)
+
+
+class Persistent:
+    """A thread that runs `body` again and again until it is stopped, where that fails after longer and longer waits. `ended` is set then.
+    `error` says why it waits; None while it does not."""
+
+    def __init__(self, name: str, body: Callable[[], None], told: Callable[[Exception, float], str], wait_s: float,
+                 done: Callable[[], int]) -> None:
+        """`told` of a failure, and of how long is waited, says what it is in a line; `done` counts what was done."""
+        self.ended = threading.Event()
+        self.error: str | None = None
+        self.worker = Worker(name, self._run, most=ANY_NUMBER)
+        self._body, self._told, self._wait_s, self._done = body, told, wait_s, done
+        self._backoff = Backoff(ANY_NUMBER, wait_s)
+
+    def began(self) -> None:
+        """Told by the body: it works."""
+        self.error = None
+        self._backoff.began()
+
+    def stop(self) -> None:
+        self.ended.set()
+
+    def _run(self) -> None:
+        while not self.ended.is_set():
+            try:
+                self._body()
+            except Exception as failure:  # whatever it has to do with
+                if self.ended.is_set():
+                    return
+                wait_s = max(self._wait_s, self._backoff.failed(self._done()) or 0.0)
+                self.error = self._told(failure, wait_s)
+                self.ended.wait(wait_s)
+
+
+class Kept(Protocol):
+    """What `Keeper` begins and ends: a `Persistent` and what is around it."""
+
+    thread: Persistent
+
+    def stop(self) -> None: ...
+
+
+Key = TypeVar("Key")
+Given = TypeVar("Given")
+Made = TypeVar("Made", bound=Kept)
+
+
+class Keeper(Generic[Key, Given, Made]):
+    """Keeps one thread going for each thing that is wanted: it is begun when that comes, and ended when it goes or is another."""
+
+    def __init__(self, name: str, wanted: Callable[[], Mapping[Key, Given]], make: Callable[[Key, Given], Made], every_s: float) -> None:
+        """What is `wanted` is looked at every so many seconds."""
+        self.worker = Worker(name, self._run, most=ANY_NUMBER)
+        self._wanted, self._make, self._every_s = wanted, make, every_s
+        self._made: dict[Key, tuple[Given, Made]] = {}
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+
+    def get(self, key: Key) -> Made | None:
+        known = self._made.get(key)
+        return None if known is None else known[1]
+
+    @property
+    def workers(self) -> list[Worker]:
+        with self._lock:
+            return [self.worker, *(made.thread.worker for _, made in self._made.values())]
+
+    def stop(self, within_s: float) -> bool:
+        """End all; whether they have ended in time."""
+        self._ended.set()
+        deadline = time.monotonic() + within_s
+        with self._lock:
+            parts = [made for _, made in self._made.values()]
+        for made in parts:
+            made.stop()
+        workers = [self.worker, *(made.thread.worker for made in parts)]
+        return all([worker.join(max(0.0, deadline - time.monotonic())) for worker in workers])
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._settle()
+            self._ended.wait(self._every_s)
+
+    def _settle(self) -> None:
+        """One thing's successor begins once it has ended: both would be at the same files and topics."""
+        wanted = self._wanted()
+        with self._lock:
+            if self._ended.is_set():
+                return
+            for key, (given, made) in [*self._made.items()]:
+                if key not in wanted or wanted[key] != given:
+                    made.stop()
+                    if not made.thread.worker.alive:
+                        del self._made[key]
+            for key, given in wanted.items():
+                if key not in self._made:
+                    made = self._make(key, given)
+                    self._made[key] = given, made
+                    made.thread.worker.start()
 
 
 def troubles(workers: Iterable[Worker], most_busy_s: float) -> list[str]:

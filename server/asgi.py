@@ -40,7 +40,7 @@ class Application:
         self._base_path = base_path.rstrip("/")
         self._starting, self._stopping = starting, stopping
         self.exchange = Exchange(site.engine, site.limits)
-        self._sinks = Sinks(self.exchange)
+        self._sinks = Sinks(site.engine, site.limits)
         self.site = replace(site, audience=self.exchange, sinks=self._sinks)
         self.flask = create_app(site.engine, self.site)
         outbox = Outbox(site.limits)

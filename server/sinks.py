@@ -1,36 +1,39 @@
 """Results to Kafka: each event of a query that has a `sink` is a record of its topic.
 
-A sink follows its query as a client of the feeds does, from the last event that the brokers have acknowledged. That place is kept in a
-file: after a crash what was sent and not noted is sent again, under the same keys, so that a reader can leave it out. All events of a query
-go to one partition, in order.
+A sink reads the result log from the last event that the brokers have acknowledged, and writes in transactions, all of a query to one
+partition. That place is kept in a file: after a crash what was written and not noted is written again, under the same keys, so that a
+reader can leave it out.
 """
 
+import json
 import logging
 import threading
-import time
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.files import whole_file
 from engine.runtime.errors import plain
-from engine.supervision import ANY_NUMBER, Backoff, Worker
-from server.feeds.exchange import Exchange
-from server.feeds.feed import Feed
-from server.feeds.frames import Frame, jsonl
-from server.feeds.options import Options
+from engine.runtime.resources import Notice, QueryInfo, ResultEvent
+from engine.supervision import Keeper, Persistent
+from server.feeds.frames import Frame, jsonl, message, result_frames
+from server.feeds.options import Variant, parse_id
+from server.limits import Limits
 
 _LOG = logging.getLogger(__name__)
-_LOOK_S = 1.0       # between two looks at what queries there are
-_WAIT_S = 15.0      # the longest sleep of a sink that hears of nothing
-_EVENTS = frozenset(("result", "graph", "delta", "snapshot", "gap"))     # those that become records
+_LOOK_S = 1.0       # between two looks at what queries there are, and at the log where nothing is heard of
+_PAGE = 64          # results in a transaction
+_STAGED = ".part~"  # no name of a query ends so
+Given = tuple[str, Mapping[str, Any]]
+"""The generation of a query, and its option ``sink``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a query's resource tells of its sink: ``starting``, ``writing`` or ``waiting`` (it has failed with `error`, and is begun again);
-    the last event that has been written."""
+    """What a query's resource tells of its sink: ``starting``, ``writing``, or ``waiting`` where it has failed with `error`, and is begun
+    again; the last event that has been written."""
 
     state: str = "starting"
     last_id: str | None = None
@@ -41,145 +44,143 @@ class Sent:
 
 
 class Sink:
-    """Writes the events of one query until `stop`."""
+    """Writes the results of one generation of a query until `stop`."""
 
-    def __init__(self, exchange: Exchange, name: str, epoch: str, given: Mapping[str, Any], place: Path) -> None:
-        self.given, self.epoch = given, epoch
-        self._exchange, self._name, self._file = exchange, name, place
-        try:
-            self._place: str = place.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            self._place = f"{epoch}-0"
-        self.sent = Sent(last_id=self._last)
-        self._woken, self._ended = threading.Event(), threading.Event()
-        self._backoff = Backoff(ANY_NUMBER, _LOOK_S)
-        self._count = 0
-        self.worker = Worker(f"sink {name}"[:40], self._run, most=ANY_NUMBER)
+    def __init__(self, engine: Any, limits: Limits, name: str, given: Given, place: Path) -> None:
+        self._engine, self._limits, self._name, self._place_file = engine, limits, name, place
+        self._epoch, self._given = given
+        self._transactions, self._seq = self._noted()
+        self._begun = False
+        self._written = 0
+        self._woken = threading.Event()
+        self.thread = Persistent(f"sink of {name}", self._write, self._failed, _LOOK_S, lambda: self._written)
 
     @property
-    def _last(self) -> str | None:
-        return None if self._place.endswith("-0") else self._place
+    def sent(self) -> Sent:
+        last = f"{self._epoch}-{self._seq}" if self._seq else None
+        if (error := self.thread.error) is not None:
+            return Sent("waiting", last, error)
+        return Sent("writing" if self._begun else "starting", last)
 
-    def stop(self) -> None:
-        self._ended.set()
+    def wake(self) -> None:
+        """There are results."""
         self._woken.set()
 
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            try:
-                self._write()
-            except Exception as failure:  # Py4J's, the client's, or that of a query which has gone
-                if self._ended.is_set():
-                    return
-                wait_s = max(_LOOK_S, self._backoff.failed(self._count) or 0.0)
-                self.sent = Sent("waiting", self._last, plain(failure))
-                _LOG.warning("the results of %s are written to %s again after %g s: %s", self._name, self.given["topic"], wait_s,
-                             plain(failure))
-                self._ended.wait(wait_s)
+    def stop(self) -> None:
+        self.thread.stop()
+        self._woken.set()
+
+    def _noted(self) -> tuple[str, int]:
+        """The id of the transactions, and the last result of this generation that was written."""
+        try:
+            noted = json.loads(self._place_file.read_text(encoding="utf-8"))
+            place = parse_id(noted["place"])
+            return noted["transactions"], place[1] if place is not None and place[0] == self._epoch else 0
+        except (FileNotFoundError, ValueError, KeyError, TypeError):    # not there, or torn: all is written again
+            return f"thalweg-{uuid.uuid4()}", 0
+
+    def _note(self) -> None:
+        self._place_file.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(self._place_file, self._place_file.with_name(f"{self._place_file.name}{_STAGED}")) as file:
+            file.write(json.dumps({"place": f"{self._epoch}-{self._seq}", "transactions": self._transactions}).encode())
+
+    def _failed(self, failure: Exception, wait_s: float) -> str:
+        self._begun, said = False, plain(failure)
+        _LOG.warning("the results of %s are written to %s again after %g s: %s", self._name, self._given["topic"], wait_s, said)
+        return said
 
     def _write(self) -> None:
-        writer = self._exchange.engine.topic_writer(self.given["bootstrapServers"], self.given["topic"])
+        self._note()
+        info: QueryInfo = self._engine.query(self._name)
+        variant = Variant(self._given.get("mode") or ("full" if info.output == "rstream" else "delta"))
+        writer = self._engine.topic_writer(self._given["bootstrapServers"], self._given["topic"], self._transactions)
         try:
-            options = Options(mode=self.given.get("mode"), last_event_id=self._place)
-            feed = Feed(self._exchange, self._name, options, self._woken.set)
-            try:
-                self._follow(feed, writer)
-            finally:
-                feed.close()
+            while not self.thread.ended.is_set():
+                self._woken.clear()
+                while records := self._records(info, variant):
+                    writer.send(records[1], self._name.encode())
+                    self._seq = records[0]
+                    self._written += len(records[1])
+                    self._note()
+                    if self.thread.ended.is_set():
+                        return
+                self._begun = True
+                self.thread.began()
+                self._woken.wait(_LOOK_S)
         finally:
             writer.close()
 
-    def _follow(self, feed: Feed, writer: Any) -> None:
-        frames, waiting = feed.open(time.time_ns() // 1_000_000), list[Frame]()
-        self._backoff.began()
-        while not self._ended.is_set():
-            waiting += [frame for frame in frames if frame.event in _EVENTS]
-            records, place, waiting = _records(self._name, waiting)
-            if records:
-                writer.send(records, self._name.encode())
-                self._count += len(records)
-            if place is not None:
-                self._note(place)
-            self.sent = Sent("writing", self._last)
-            if feed.done:
-                return
-            self._woken.clear()
-            frames = feed.poll(time.monotonic(), True) or []
-            if not frames:
-                due = feed.due_in(time.monotonic())
-                self._woken.wait(_WAIT_S if due is None else min(due, _WAIT_S))
+    def _records(self, info: QueryInfo, variant: Variant) -> tuple[int, list[tuple[bytes, bytes]]] | None:
+        """What the next transaction writes, and the number of its last result; None where there is nothing. A key is ``query:epoch-seq``,
+        of a result in pieces ``query:epoch-seq/number``; of results that the log has no longer ``query:epoch-seq/gap``, of the first."""
+        log = self._engine.results
+        bounds = log.bounds(self._name)
+        if bounds.epoch != self._epoch or bounds.newest <= self._seq:
+            return None
+        seq, records = self._seq, list[tuple[bytes, bytes]]()
+        if bounds.oldest > seq + 1:
+            first = f"{self._epoch}-{seq + 1}"
+            gap = message("gap", requested=first, oldestId=f"{self._epoch}-{bounds.oldest}", reason="retention",
+                          dropped=bounds.oldest - 1 - seq)
+            records.append((f"{self._name}:{first}/gap".encode(), jsonl(gap)[:-1]))
+            seq = bounds.oldest - 1
+        for event in log.read(self._name, seq, _PAGE, self._limits.page_bytes):
+            if event.epoch == self._epoch:
+                records += self._of_event(event, info, variant)
+                seq = event.seq
+        return seq, records
 
-    def _note(self, place: str) -> None:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(self._file, self._file.with_name(f"{self._file.name}.part")) as file:
-            file.write(place.encode())
-        self._place = place
-
-
-def _records(name: str, frames: Sequence[Frame]) -> tuple[list[tuple[bytes, bytes]], str | None, list[Frame]]:
-    """Keys and values of whole events, the id of the last one, and the pieces of one that is not whole yet. A key is ``query:epoch-seq``;
-    of one that comes in pieces ``query:epoch-seq/number``."""
-    records: list[tuple[bytes, bytes]] = []
-    place, pieces = None, list[Frame]()
-    for frame in frames:
-        pieces.append(frame)
-        if frame.event == "gap":
-            records.append((f"{name}:gap".encode(), jsonl(pieces.pop())[:-1]))
-        elif frame.id is not None:
-            place = frame.id
-            keys = [f"{name}:{place}"] if len(pieces) == 1 else [f"{name}:{place}/{number}" for number in range(len(pieces))]
-            records += [(key.encode(), jsonl(piece)[:-1]) for key, piece in zip(keys, pieces)]
-            pieces = []
-    return records, place, pieces
+    def _of_event(self, event: ResultEvent, info: QueryInfo, variant: Variant) -> Iterator[tuple[bytes, bytes]]:
+        event.meta.setdefault("graph", f"{info.iri}/results/{event.id}")
+        before = None
+        if variant.mode == "delta" and not (event.added or event.removed):
+            known = self._engine.results.before(self._name, event.seq)
+            before = known.full if known is not None and known.epoch == event.epoch else None
+        frames: list[Frame] = result_frames(event, before, variant, self._limits.result_event)
+        for number, frame in enumerate(frames):
+            key = f"{self._name}:{event.id}" + (f"/{number}" if len(frames) > 1 else "")
+            yield key.encode(), jsonl(frame)[:-1]
 
 
 class Sinks:
     """The sinks of all queries that have one."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-        self._sinks: dict[str, Sink] = {}
-        self._ended = threading.Event()
-        self.worker = Worker("sinks", self._run, most=ANY_NUMBER)
+    def __init__(self, engine: Any, limits: Limits) -> None:
+        self._engine = engine
+        self._keeper = Keeper("sinks", self._wanted, lambda name, given: Sink(engine, limits, name, given, self._folder / name), _LOOK_S)
+
+    @property
+    def _folder(self) -> Path:
+        folder: Path = self._engine.settings.sinks_folder
+        return folder
 
     def start(self) -> None:
         """Begin, if there are brokers to write to."""
-        if self._exchange.engine.settings.kafka:
-            self.worker.start()
+        if self._engine.settings.kafka:
+            self._engine.subscribe(self._hear)
+            self._keeper.worker.start()
 
     def stop(self, within_s: float = 5.0) -> None:
-        self._ended.set()
-        self.worker.join(within_s)
-        for sink in self._sinks.values():
-            sink.stop()
-        for sink in self._sinks.values():
-            sink.worker.join(within_s)
+        if not self._keeper.stop(within_s):
+            _LOG.warning("sinks have not ended within %g s", within_s)
 
-    def sent(self, name: str) -> Sent:
-        sink = self._sinks.get(name)
+    def sent(self, name: str, given: Mapping[str, Any]) -> Sent:
+        """How far the sink of a query is."""
+        if (servers := given["bootstrapServers"]) not in self._engine.settings.kafka:
+            return Sent("waiting", error=f"the server was not started with --kafka {servers}")
+        sink = self._keeper.get(name)
         return Sent() if sink is None else sink.sent
 
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            self._settle()
-            self._ended.wait(_LOOK_S)
+    def _hear(self, notice: Notice) -> None:
+        if notice.kind == "result" and notice.query is not None and (sink := self._keeper.get(notice.query)) is not None:
+            sink.wake()
 
-    def _settle(self) -> None:
-        """Begin the sinks of new queries; end those of queries that have another now, or have gone, whose places are forgotten."""
-        engine = self._exchange.engine
-        if not engine.ready:
-            return
-        wanted = engine.sinks()
-        folder: Path = engine.settings.sinks_folder
-        for name, sink in list(self._sinks.items()):
-            if wanted.get(name, ("", None))[1] != sink.given:
-                sink.stop()
-                sink.worker.join()
-                del self._sinks[name]
-        for left in folder.iterdir() if folder.is_dir() else ():
-            if left.name not in wanted:
+    def _wanted(self) -> dict[str, Given]:
+        """What there is to be written, to servers that are known. Places of queries that have gone are forgotten."""
+        if not self._engine.ready:
+            return {}
+        wanted: dict[str, Given] = self._engine.sinks()
+        for left in self._folder.iterdir() if self._folder.is_dir() else ():
+            if left.name not in wanted and not left.name.endswith(_STAGED):
                 left.unlink(missing_ok=True)
-        for name, (epoch, given) in wanted.items():
-            if name not in self._sinks and given["bootstrapServers"] in engine.settings.kafka:
-                sink = self._sinks[name] = Sink(self._exchange, name, epoch, given, folder / name)
-                sink.worker.start()
+        return {name: given for name, given in wanted.items() if given[1]["bootstrapServers"] in self._engine.settings.kafka}

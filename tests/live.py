@@ -15,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,15 @@ class ServerProcess:
     def own_memory_mb(self) -> float:
         """Resident memory of the process alone, in MB."""
         return _resident_mb(self.pid)
+
+    def memory_by_kind_mb(self) -> dict[str, float]:
+        """Resident memory in MB: of the process, of its JVM (``java``), and of Spark's Python workers (``python``)."""
+        found = {"server": self.own_memory_mb(), "java": 0.0, "python": 0.0}
+        for process in self.family()[1:]:
+            with suppress(OSError):     # it has ended
+                kind = "java" if Path(f"/proc/{process}/comm").read_text().strip() == "java" else "python"
+                found[kind] += _resident_mb(process)
+        return found
 
     def memory_mb(self) -> float:
         """Resident memory of the process and those below it, in MB."""

@@ -226,7 +226,8 @@ class Executor:
         compiled.adapt(rows, lambda: merge_estimates([*(content.estimate() for content in due.streams.values()),
                                                       *map(table_estimate, due.graphs.values())]))
         keeping = compiled.with_goal or compiled
-        forced = self.force_executor or ("sql" if due.paths in ("sql", "graphframes") and compiled.text("sql", True).rounds else None)
+        by_rounds = due.paths in ("sql", "graphframes") and bool(compiled.text("sql", True).rounds)
+        forced = self.force_executor or ("sql" if by_rounds else None)
         keeps = due.query not in self._too_large and forced != "sql" and self._keeps(due, keeping, rows)
         most = self.closed_rows if compiled.closures and not keeps else RESIDENT_ROWS if self._following or keeps else LOCAL_ROWS
         executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self._too_large else "sql")
@@ -235,7 +236,7 @@ class Executor:
             compiled, due = keeping, replace(due, compiled=keeping)
             closures = self._kept_closures(due)
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
-        form, why = self._form(due, rows, most) if executor == "sql" else self._sampling(due, rows)
+        form, why = self._form(due, rows, most, by_rounds) if executor == "sql" else self._sampling(due, rows)
         if closures is not None and form == "plain":
             why = f"its closures are kept: {compiled.change_in_words}"
         samples = form in ("sampled", "shared")
@@ -306,10 +307,10 @@ class Executor:
         # three fifths of 1,000,000 (docs/maintenance.md).
         return rows > KEPT_ROWS and due.compiled.changing <= 0.25 * math.log10(rows / KEPT_ROWS)
 
-    def _form(self, due: Due, rows: int, most: int) -> tuple[Form, str]:
-        """The form of a plan of Spark SQL, and why it is one: `most` rows are evaluated in tasks."""
+    def _form(self, due: Due, rows: int, most: int, by_rounds: bool) -> tuple[Form, str]:
+        """The form of a plan of Spark SQL, and why it is one: `most` rows are evaluated in tasks, closures of paths `by_rounds` are not."""
         why = ("it is made to be one of Spark SQL" if self.force_executor is not None
-               else f"its paths are to be closed {WORDS[due.paths]}" if due.paths in ("sql", "graphframes")
+               else f"its paths are to be closed {WORDS[due.paths]}" if by_rounds and due.paths is not None
                else "it needs more memory than a worker has" if due.query in self._too_large else f"{rows} rows are more than {most}")
         return "plain", why
 

@@ -29,7 +29,7 @@ from engine.runtime.stores import ParseRules, StoredRules, static_facts, stored_
 from engine.runtime.streams import (Admission, KeptKeys, KeptReceipt, LetterLimits, Source, Terms, admit, admit_records, ahead_errors,
                                     kept_receipt, receipt_payload, refusal, repeated)
 from engine.runtime.ticks import Timetable
-from engine.runtime.topics import MovedError, Records, Topic, hushed, watermark_of
+from engine.runtime.topics import MOST_LOST, MovedError, Records, Topic, hushed, watermark_of
 from engine.timeline import MAX, MIN
 
 _LOG = logging.getLogger(__name__)
@@ -122,11 +122,12 @@ class Appender:
         before = self._done() if source.idle else {}
         admission, partitions = admit_records(self._woken(source, before), found, now_ms)
         rows = self._append(stream, found.items, admission, found.rejected, now_ms, before)
-        self.sources[stream] = source = replace(self.sources[stream], partitions=partitions)
+        self.sources[stream] = source = replace(self.sources[stream], partitions=partitions, topic_id=found.identity)
         if not (source.arrival or source.idle) and (watermark := watermark_of(source.partitions)) > source.watermark:
             rows += self.mark(stream, watermark, now_ms)
-        payload = {"partitions": {str(number): source.partitions[number].to_json() for number in found.following},
-                   "lost": [[lost.partition, lost.first, lost.last] for lost in found.lost]}
+        payload = {"topic": found.identity, "partitions": {str(number): source.partitions[number].to_json() for number in found.following},
+                   "lost": [[lost.partition, lost.first, lost.last] for lost in found.lost[:MOST_LOST]],
+                   "count": sum(lost.last - lost.first + 1 for lost in found.lost)}
         return [*rows, control_rows(Control(self.take(), Kind.OFFSETS, stream, None, payload))], None
 
     def hush(self, stream: str, topic: Topic, at_end: Iterable[int], now_ms: int) -> tuple[list[pa.Table], None]:
@@ -206,9 +207,14 @@ class Appender:
 
     def stay_awake(self, now_ms: int) -> tuple[list[pa.Table], None]:
         """Count silence from now on: nobody could push before."""
-        self.sources = {iri: replace(source, active_ms=now_ms, partitions={number: replace(one, active_ms=now_ms)
-                                                                           for number, one in source.partitions.items()})
-                        for iri, source in self.sources.items()}
+        self.sources = {iri: replace(source, active_ms=now_ms) for iri, source in self.sources.items()}
+        return [], None
+
+    def read_again(self, stream: str, now_ms: int) -> tuple[list[pa.Table], None]:
+        """Count the silence of a topic's partitions from now on: they could not be read before."""
+        if (source := self.sources.get(stream)) is not None:
+            partitions = {number: replace(one, active_ms=now_ms) for number, one in source.partitions.items()}
+            self.sources[stream] = replace(source, partitions=partitions)
         return [], None
 
     def put_stream(self, name: str, descriptor: dict[str, Any], now_ms: int) -> list[pa.Table]:

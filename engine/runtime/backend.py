@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.compiler import Catalog, Compiled, compile_statement
 from engine.execution.due import Answer, Due
 from engine.ir.statement import Statement
-from engine.runtime.rows import ROWS, short_name
+from engine.runtime.rows import ROWS
 from engine.runtime.settings import Settings
 from engine.spark.settings import from_environment
 from engine.supervision import filling
@@ -62,16 +62,16 @@ class Backend:
         settings = FeedSettings(own.log_folder, own.checkpoint_folder, ROWS, own.poll_ms, own.rotate_files)
         return Feed(self._running.spark, settings, on_batch, on_failure)
 
-    def topic(self, servers: str, name: str, iri: str) -> TopicQuery:
-        """What reads the topic of a stream (topic_feeds.py)."""
+    def topic(self, servers: str, name: str) -> TopicQuery:
+        """What reads a topic (topic_feeds.py)."""
         from engine.spark.topic import TopicQuery
         own = self._settings
-        return TopicQuery(self._running, servers, name, own.kafka[servers], own.topics_folder / short_name(iri))
+        return TopicQuery(self._running, servers, name, own.kafka[servers], own.topics_folder)
 
-    def topic_writer(self, servers: str, name: str) -> TopicWriter:
-        """What writes to a topic. Raises TopicError."""
+    def topic_writer(self, servers: str, name: str, transactions: str) -> TopicWriter:
+        """What writes to a topic, in transactions of that id. Raises TopicError."""
         from engine.spark.topic import TopicWriter
-        return TopicWriter(self._running, servers, name, self._settings.kafka[servers])
+        return TopicWriter(self._running, servers, name, self._settings.kafka[servers], transactions)
 
     def one_shot(self, due: Due, timeout_s: float) -> Answer:
         assert self._one_shots is not None

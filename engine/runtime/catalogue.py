@@ -192,6 +192,9 @@ class _Quota(NamedTuple):
 
 _QUOTAS = {
     "streams": _Quota("quota-streams", "streams", "max_streams", lambda known: len(known.streams)),
+    "topics": _Quota("quota-streams", "streams and sinks of Kafka topics", "max_topics", lambda known: (
+        sum(descriptor["source"]["type"] == "kafka" for descriptor in known.streams.values())
+        + sum("sink" in query.definition.options for query in known.queries.values()))),
     "queries": _Quota("quota-queries", "queries", "max_queries", lambda known: len(known.queries)),
     "graphs": _Quota("quota-graphs", "static graphs", "max_graphs", lambda known: len(known.graphs)),
     "graphTriples": _Quota("quota-graphs", "triples in all static graphs together", "max_graph_triples",

@@ -11,8 +11,8 @@ from engine.runtime.kept import StreamState
 from engine.runtime.registered import Registered
 from engine.runtime.resources import QueryInfo, StreamInfo, iso
 from engine.runtime.streams import PROV_TIME, duration_text
-from engine.runtime.topics import Reading
 from engine.runtime.ticks import query_watermark
+from engine.runtime.topics import Reading
 from engine.runtime.view import Seen, View
 from engine.timeline import MIN
 

@@ -86,9 +86,10 @@ class Evaluator:
         self.pump = pump
         machine.reached(pump.position, snapshot_of(pump, machine.meters.measured))
         self._begin_feed()
+        shutil.rmtree(own.topics_folder, ignore_errors=True)
         if machine.reader_of is not None and own.kafka:
             self.topics = TopicFeeds(machine, machine.reader_of)
-            self.topics.worker.start()
+            self.topics.keeper.worker.start()
 
     def end(self, within_s: float | None) -> None:
         """End feed, backend and owner, in an order in which none waits for another that is dead. RuntimeError where the owner does not

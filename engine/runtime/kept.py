@@ -24,7 +24,7 @@ _TAIL_ROWS = 50_000
 class StreamState:
     """A stream at the pump. `kept_from`: older events are no longer in its content; MAX where nothing is kept. `whole_from`: of older
     events some came while no query read the stream, and were never in it. Of one that is read from a topic: the `partitions`, as
-    `Partition.to_json` has them, and how many records were `lost`."""
+    `Partition.to_json` has them, the id of the topic, and how many records were `lost`."""
 
     watermark: int = MIN
     idle: bool = False
@@ -34,6 +34,7 @@ class StreamState:
     kept_from: int = MAX
     whole_from: int = MIN
     partitions: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
+    topic_id: str | None = None
     lost: int = 0
 
     def advance(self, watermark: int | None) -> None:

@@ -36,7 +36,8 @@ _END_S = 30.0     # so long the pump may take to end before the evaluator is sta
 class Machine:
     """Everything behind `service.Engine`. `state`: ``starting``, ``running``, ``restarting`` (the evaluator is started again),
     ``stopping`` or ``failed``; `progress` says more. `position` is how far the pump is. `life` numbers the starts of the evaluator: what
-    comes from one before the last is not heard. `deaths`: by query in how many evaluations it died (verdicts.py)."""
+    comes from one before the last is not heard. `deaths`: by query in how many evaluations it died (verdicts.py). `topic_sizes`: by stream
+    how many records of its topic are read at once, where more were too many."""
 
     def __init__(self, settings: Settings, parse: Callable[[str], Statement], parse_rules: ParseRules, clock: Clock,
                  backend: Backend, reader_of: ReaderOf | None = None) -> None:
@@ -54,6 +55,7 @@ class Machine:
         self._opened = ExitStack()
         self._is_open = False
         self.deaths: dict[str, int] = {}
+        self.topic_sizes: dict[str, int] = {}
         self._evaluator = Evaluator(self, self.life)
         self._failure: BaseException | None = None
         self._backoff = Backoff(settings.restarts_in_a_row, settings.restart_wait_s)
@@ -91,7 +93,7 @@ class Machine:
         self.timer = Timer(self.clock, self.writer, self._fail)
         self.keeper = LogKeeper(self.folder, self.room, own.archive_files, lambda: self.position, self._needed, self._seen)
         self.writer.worker.start()
-        for stop in (self._stop_parts, self.writer.stop, self.timer.stop):     # the last one is stopped first
+        for stop in (self._stop_parts, self.writer.stop, self._stop_topics, self.timer.stop):     # the last one is stopped first
             self._opened.callback(stop)
         self._is_open = True
 
@@ -120,6 +122,10 @@ class Machine:
         if self.state != "failed":
             self._become("stopping", "stopping")
         self._opened.close()
+
+    def _stop_topics(self) -> None:
+        if (topics := self._evaluator.topics) is not None:
+            topics.stop()
 
     def _stop_parts(self) -> None:
         self.keeper.stop()
@@ -320,7 +326,7 @@ class Machine:
     def workers(self) -> list[Worker]:
         parts = [part.worker for part in (self._evaluator.owner, self._evaluator.feed) if part is not None]
         parts += [self._starter] if self._starter is not None else []
-        parts += self._evaluator.topics.workers if self._evaluator.topics is not None else []
+        parts += self._evaluator.topics.keeper.workers if self._evaluator.topics is not None else []
         return [self.writer.worker, self.timer.worker, self.keeper.worker, self._watch.worker, *parts]
 
     def _troubles(self) -> Iterator[Trouble]:

@@ -187,10 +187,12 @@ class Pump(Evaluations):
     def _take_offsets(self, control: Control) -> None:
         """How far a topic is read. Records that it has no longer are letters, and those who read the stream are told."""
         partitions_of(control.payload["partitions"], 0)     # raises where the next start could not read it
+        check_storable((control.payload["topic"], control.payload["count"]))
         lost = [Lost(*values) for values in control.payload["lost"]]
         state = self.kept.states[control.stream]
-        state.partitions = {**state.partitions, **control.payload["partitions"]}
-        state.lost += sum(one.last - one.first + 1 for one in lost)
+        before = state.partitions if state.topic_id == control.payload["topic"] else {}
+        state.partitions, state.topic_id = {**before, **control.payload["partitions"]}, control.payload["topic"]
+        state.lost += control.payload["count"]
         if lost:
             letters = [{"reason": "lost", "t": None, "text": one.text} for one in lost]
             self._changes.letters.append((control.stream, control.position, letters))

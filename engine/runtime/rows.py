@@ -135,11 +135,12 @@ def item_rows(prepared: Prepared, stream: str, taken: np.typing.NDArray[np.bool_
         keep = taken[item]
         table, item = table.filter(pa.array(keep)), item[keep]
     count, place = table.num_rows, pa.array(positions[item])
-    letter, numbers = ("i", pa.array(before + np.cumsum(taken)))
     if prepared.scopes is not None:
         letter, numbers = "t", pa.array(prepared.scopes)
     elif prepared.names is not None:
         letter, numbers = "k", prepared.names
+    else:
+        letter, numbers = "i", pa.array(before + np.cumsum(taken))
     number = numbers.take(pa.array(item))
     g, s, o = (_own(table[name], number, f"_:{letter}{short_name(stream)}.") for name in ("g", "s", "o"))
     return pa.table([place, table["row"], _repeat(int(Kind.EVENT), count, pa.int8()), _repeat(stream, count, pa.string()),

@@ -29,8 +29,8 @@ from engine.runtime.resources import DEFAULT_GRAPH, Listener, OneShot
 from engine.runtime.settings import Settings
 from engine.runtime.statement_checks import check_kept, needs_of, shown_by, statement_warnings
 from engine.runtime.stores import ParseRules, reads_no_rules
-from engine.runtime.upload_commands import UploadCommands
 from engine.runtime.topics import ReaderOf
+from engine.runtime.upload_commands import UploadCommands
 from engine.runtime.view import View
 from engine.timeline import MIN
 
@@ -100,10 +100,11 @@ class Engine(UploadCommands):
         return {query.name: (query.epoch, query.definition.options["sink"]) for query in queries.values()
                 if "sink" in query.definition.options}
 
-    def topic_writer(self, servers: str, topic: str) -> TopicWriter:
-        """What writes to a topic; it ends with Spark. Raises EngineError while there is none, and what the client of the brokers does."""
+    def topic_writer(self, servers: str, topic: str, transactions: str) -> TopicWriter:
+        """What writes to a topic, in transactions of that id; it ends with Spark. Raises EngineError while there is none, and what the
+        client of the brokers does."""
         self._machine.check_evaluating()
-        return self._machine.backend.topic_writer(servers, topic)
+        return self._machine.backend.topic_writer(servers, topic, transactions)
 
     # --- plans
 
@@ -194,7 +195,7 @@ class Engine(UploadCommands):
         reached += [query.reached for stream in streams for query in snapshot.queries.readers(stream)]  # that of an idle one stands still
         tick = max(reached, default=MIN) + 1 if streams else self.clock.now_ms()
         limits = changed(self.settings.evaluation, evaluation_ms=math.ceil(left_s * 1000))
-        due = Due("one-shot", compiled, (max(tick, 0),), -1, contents, view.graphs, limits)
+        due = Due("one-shot", compiled, (max(tick, 0),), -1, contents, view.graphs, limits, paths=self.settings.paths)
         for source in statement.streams:
             check_kept(source, contents[source.stream], snapshot.streams.get(source.stream), due.evaluation,
                        snapshot.queries.readers(source.stream))

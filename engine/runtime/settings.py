@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.limits import HOUR, WINDOW_ITEMS, WINDOW_STEPS, EvaluationLimits
+from engine.plan.graphs import Way
 from engine.spark.settings import SparkSettings
 
 
@@ -66,6 +67,11 @@ class Settings:
     topic_records: int = 5_000
     topic_s: float = 1.0
     max_topics: int = 100
+
+    @property
+    def paths(self) -> Way | None:
+        """How closures of paths are found where that is not left to the planner."""
+        return None if self.graphs == "auto" else self.graphs
 
     def bounds(self) -> dict[str, int | float]:
         """All of them that are numbers, as ``/info`` shows them."""

@@ -125,8 +125,8 @@ def _bad(member: str, detail: str) -> EngineError:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A stream at the end of the log. Durations in ms; `active_ms` is the wall time of its last record. One that is read from a `topic` has
-    partitions, none before it was asked for them."""
+    """A stream at the end of the log. Durations in ms; `active_ms` is the wall time of its last record. One that is read from a `topic`
+    has its id and partitions, none before it was asked for them."""
 
     iri: str
     arrival: bool = True
@@ -142,6 +142,7 @@ class Source:
     late: int = 0
     refused: int = 0
     topic: Topic | None = None
+    topic_id: str | None = None
     partitions: Mapping[int, Partition] = field(default_factory=dict)
 
     @classmethod
@@ -153,7 +154,7 @@ class Source:
         arrival, keep_late = descriptor["time"] == "arrival", descriptor["late"] == "dead-letter"
         return cls(descriptor["iri"], arrival, lateness, idle, ahead, keep_late, retention, state.get("watermark", MIN),
                    state.get("idle", False), now_ms, state.get("items", 0), state.get("late", 0), state.get("refused", 0),
-                   Topic.of(descriptor), partitions_of(state.get("partitions", {}), now_ms))
+                   Topic.of(descriptor), state.get("topic_id"), partitions_of(state.get("partitions", {}), now_ms))
 
     @property
     def falls_silent(self) -> bool:
@@ -175,7 +176,9 @@ class Source:
         if control.kind is Kind.REFUSED:
             return replace(source, late=source.late + control.payload["late"], refused=source.refused + control.payload["refused"])
         if control.kind is Kind.OFFSETS:
-            return replace(source, partitions={**source.partitions, **partitions_of(control.payload["partitions"], now_ms)})
+            before = source.partitions if control.payload["topic"] == source.topic_id else {}
+            return replace(source, topic_id=control.payload["topic"],
+                           partitions={**before, **partitions_of(control.payload["partitions"], now_ms)})
         return source
 
 
@@ -317,10 +320,12 @@ def admit(source: Source, prepared: Prepared, now_ms: int, told: int) -> Admissi
 def admit_records(source: Source, records: Records, now_ms: int) -> tuple[Admission, dict[int, Partition]]:
     """The same for records of a topic: items are late by the watermark of their own partition, or by that of the stream as it was before
     them. The watermark is that of before; the partitions say where it moves."""
-    times, arrival = records.items.times, source.arrival
-    ahead = np.zeros(len(times), np.bool_) if arrival else times > now_ms + source.ahead_ms
+    times = records.items.times
+    ahead = np.ones(len(times), np.bool_) if source.arrival else times > now_ms + source.ahead_ms
     late, partitions = reach(records, source.partitions, ahead, source.lateness_ms, now_ms)
-    if arrival:
+    if source.topic_id not in (None, records.identity):
+        partitions = {number: partitions[number] for number in records.following}
+    if source.arrival:
         return admit(source, records.items, now_ms, 0), partitions
     late = ~ahead & (late | (times < source.watermark))
     return Admission(~ahead & ~late, times, np.full(len(times), source.watermark, np.int64), late, ahead, source.watermark), partitions

@@ -20,9 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.facts import FACTS
-from engine.runtime.errors import EngineError
 from engine.runtime.resources import Rejection
-from engine.runtime.rows import Prepared
+from engine.runtime.rows import Prepared, short_name
 from engine.timeline import MIN
 
 RECORDS = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("item", pa.int32()), ("scope", pa.int64()),
@@ -31,6 +30,9 @@ RECORDS = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("item",
 and the beginning of its `text` where it could not be read."""
 FORMATS = ("application/n-triples", "application/n-quads", "application/trig", "text/turtle", "application/ld+json",
            "text/x-timed-ntriples", "application/rdf+xml", "application/jsonl")
+MOST_BYTES = 256 << 20
+"""Of a table of records at the driver; of what has more, fewer records are read at once."""
+MOST_LOST = 100     # ranges of lost records that are told of at once; all are counted
 ReadRecords = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Table]]
 """Runs in tasks: rows of partition, offset, timestamp (ms) and value in, `RECORDS` out. It can be pickled."""
 ReaderOf = Callable[["Topic"], ReadRecords]
@@ -171,9 +173,10 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What was read of a topic at once. `partitions` has that of each item of `items`; `begins` the offset from which on each partition was
-    read, `following` where it goes on."""
+    """What was read at once of the topic with the id `identity`. `partitions` has that of each item of `items`; `begins` the offset from
+    which on each partition was read, `following` where it goes on."""
 
+    identity: str
     items: Prepared
     partitions: np.typing.NDArray[np.int32]
     begins: Mapping[int, int]
@@ -188,14 +191,20 @@ def offsets_of(table: pa.Table) -> dict[int, np.typing.NDArray[np.int64]]:
     return {int(number): np.unique(offsets[partitions == number]) for number in np.unique(partitions)}
 
 
-def records_of(table: pa.Table, begins: Mapping[int, int], lost: tuple[Lost, ...] = ()) -> Records:
+def no_records(identity: str, begins: Mapping[int, int], following: Mapping[int, int], rejected: tuple[Rejection, ...] = (),
+               lost: tuple[Lost, ...] = ()) -> Records:
+    """That partitions go on elsewhere, without a record that was read."""
+    return replace(records_of(identity, RECORDS.empty_table(), begins, lost), following=following, rejected=rejected)
+
+
+def records_of(identity: str, table: pa.Table, begins: Mapping[int, int], lost: tuple[Lost, ...] = ()) -> Records:
     """What tasks have made of records (`RECORDS`), in any order, read from the offsets `begins` on; there may be none."""
     if not _is_sorted(*(table[name].to_numpy() for name in ("partition", "offset", "item"))):
         table = table.sort_by([(name, "ascending") for name in ("partition", "offset", "item")])
     following = {**begins, **{number: int(offsets[-1]) + 1 for number, offsets in offsets_of(table).items()}}
     none = pc.equal(table["item"], -1)
     bad = table.filter(pc.and_(none, pc.is_valid(table["reason"])))
-    rejected = tuple(Rejection(reason, f"partition {partition}, offset {offset}", text) for partition, offset, reason, text in
+    rejected = tuple(Rejection(f"{reason} (partition {partition}, offset {offset})", text=text) for partition, offset, reason, text in
                      zip(*(bad[name].to_pylist() for name in ("partition", "offset", "reason", "text")), strict=True))
     rows = table.filter(pc.invert(none)) if pc.any(none, min_count=0).as_py() else table
     places = [rows[name].to_numpy() for name in ("partition", "offset", "item")]
@@ -207,10 +216,11 @@ def records_of(table: pa.Table, begins: Mapping[int, int], lost: tuple[Lost, ...
                       **{name: rows[name] for name in ("g", "s", "p", "o", "kind", "number", "micros")}})
     times = firsts["t"]
     scoped = firsts.num_rows and not firsts["scope"].null_count
-    own = pc.binary_join_element_wise(*(pc.cast(firsts[name], pa.string()) for name in ("partition", "offset", "item")), ".")
+    place = (pc.cast(firsts[name], pa.string()) for name in ("partition", "offset", "item"))
+    own = pc.binary_join_element_wise(short_name(identity), *place, ".")
     prepared = Prepared(facts, times.fill_null(0).to_numpy(), None if not times.null_count else np.asarray(times.is_valid()),
                         firsts["scope"].to_numpy() if scoped else None, own)
-    return Records(prepared, firsts["partition"].to_numpy(), dict(begins), following, rejected, lost)
+    return Records(identity, prepared, firsts["partition"].to_numpy(), dict(begins), following, rejected, lost)
 
 
 def _is_sorted(*columns: np.typing.NDArray[np.int64]) -> bool:
@@ -224,11 +234,11 @@ def _is_sorted(*columns: np.typing.NDArray[np.int64]) -> bool:
     return True
 
 
-class MovedError(EngineError):
+class MovedError(RuntimeError):
     """What was read does not begin where the stream goes on: it is read again from there."""
 
     def __init__(self) -> None:
-        super().__init__("internal", 500, "The records do not begin where the stream goes on.")
+        super().__init__("the stream goes on elsewhere than what was read begins")
 
 
 def reach(records: Records, known: Mapping[int, Partition], ahead: np.typing.NDArray[np.bool_], lateness_ms: int,
@@ -250,8 +260,7 @@ def reach(records: Records, known: Mapping[int, Partition], ahead: np.typing.NDA
 
 
 def hushed(known: Mapping[int, Partition], at_end: Iterable[int], now_ms: int, idle_ms: int) -> dict[int, Partition]:
-    """The partitions once those `at_end`, of which nothing is left to be read, are silent if nothing came for `idle_ms`. How long one was
-    not read for want of a server does not count: it brings more when it is read again."""
+    """The partitions once those `at_end`, of which nothing is left to be read, are silent if nothing came for `idle_ms` of reading."""
     ended = set(at_end)
     return {number: replace(one, silent=one.silent or number in ended and now_ms - one.active_ms >= idle_ms)
             for number, one in known.items()}

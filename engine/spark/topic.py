@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -21,24 +22,31 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, unix_millis
 from pyspark.sql.streaming.query import StreamingQuery
 
-from engine.ipc import PACKED, pack_each, unpack_each
+from engine.ipc import SIZE, packed_schema, pack_each, unpack_each
 
 if TYPE_CHECKING:
     from engine.spark.session import Session
 
 POLL = "100 milliseconds"
+_DESCRIBED = 10     # questions for the ends of a topic until its partitions are asked for again
+_AT_ONCE = 200      # records in a batch of Arrow: of the largest that brokers take by default, 200 MB
 # Of the questions for offsets; a broker that is gone is asked again later. Transactions that were aborted have brought nothing.
 _ASK = {"default.api.timeout.ms": "10000", "request.timeout.ms": "5000"}
 _READ = {"isolation.level": "read_committed"}
 # Of a producer. What it sends is compressed before the broker's limit for a record counts.
-_WRITE = {"acks": "all", "enable.idempotence": "true", "compression.type": "lz4", "max.request.size": str(16 << 20),
-          "max.block.ms": "10000", "request.timeout.ms": "10000", "delivery.timeout.ms": "30000"}
+_WRITE = {"compression.type": "lz4", "max.request.size": str(16 << 20), "max.block.ms": "10000", "request.timeout.ms": "10000",
+          "delivery.timeout.ms": "30000"}
 _BYTES = "org.apache.kafka.common.serialization.ByteArraySerializer"
+_OF_BROKERS = "org.apache.kafka.common.errors."     # errors that say nothing of the client's settings
 OnRecords = Callable[[Callable[[], pa.Table]], None]
 
 
 class TopicError(RuntimeError):
     """The brokers did not tell of a topic, or did not take what was sent; the message has what their client says."""
+
+
+class TooLargeError(RuntimeError):
+    """A batch is larger than the driver may take at once."""
 
 
 @contextmanager
@@ -47,61 +55,86 @@ def _told() -> Iterator[None]:
         yield
     except Py4JJavaError as failure:
         cause = failure.java_exception.getCause() or failure.java_exception
-        raise TopicError(f"{cause.getClass().getSimpleName()}: {cause.getMessage()}") from failure
+        name = cause.getClass().getName()
+        said = f": {cause.getMessage()}" if name.startswith(_OF_BROKERS) else ""    # other messages may hold what the settings say
+        raise TopicError(f"{name.rpartition('.')[2]}{said}") from failure
 
 
 class TopicQuery:
     """One topic of one cluster. Errors of Py4J and of Spark, which have no common base, are raised as they are."""
 
-    def __init__(self, session: Session, servers: str, topic: str, properties: Path | None, checkpoint: Path) -> None:
-        """`properties`: a Java properties file of the client's settings, such as those of security; None for none. `checkpoint`: a folder
-        that is emptied."""
-        self._session, self._topic, self._checkpoint = session, topic, checkpoint
+    def __init__(self, session: Session, servers: str, topic: str, properties: Path | None, folder: Path) -> None:
+        """`properties`: a Java properties file of the client's settings, such as those of security; None for none. Checkpoints lie below
+        `folder`."""
+        self._spark, self._topic = session.spark.newSession(), topic
+        self._spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_AT_ONCE))
         self._jvm: Any = session.spark.sparkContext._jvm
         self._options = _READ | _loaded(self._jvm, properties) | {"bootstrap.servers": servers}
+        folder.mkdir(parents=True, exist_ok=True)
+        self._checkpoint = tempfile.mkdtemp(dir=folder)
         self._admin: Any = None
+        self._places: dict[int, Any] = {}
+        self._asked = 0
         self._query: StreamingQuery | None = None
         self._from: dict[int, int] = {}
 
-    def offsets(self) -> tuple[dict[int, int], dict[int, int]]:
-        """By partition: the first offset that there is, and the one behind the last record. Raises TopicError."""
+    def offsets(self) -> tuple[str, dict[int, int], dict[int, int]]:
+        """The id of the topic, and by partition the first offset that there is, and the one behind the last record. Raises TopicError."""
         with _told():
-            if self._admin is None:
-                self._admin = self._jvm.org.apache.kafka.clients.admin.Admin.create(_properties(self._jvm, self._options | _ASK))
-            described = self._admin.describeTopics([self._topic]).allTopicNames().get()
-            partitions = [part.partition() for part in described[self._topic].partitions()]
-            spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
-            return self._ask(partitions, spec.earliest()), self._ask(partitions, spec.latest())
+            identity, spec = self._describe(), self._jvm.org.apache.kafka.clients.admin.OffsetSpec
+            return identity, self._ask(spec.earliest()), self._ask(spec.latest())
 
-    def _ask(self, partitions: list[int], spec: Any) -> dict[int, int]:
+    def ends(self) -> dict[int, int]:
+        """By partition: the offset behind the last record. Raises TopicError."""
+        with _told():
+            self._asked += 1
+            if self._asked % _DESCRIBED == 0:
+                self._describe()
+            return self._ask(self._jvm.org.apache.kafka.clients.admin.OffsetSpec.latest())
+
+    def _describe(self) -> str:
+        if self._admin is None:
+            self._admin = self._jvm.org.apache.kafka.clients.admin.Admin.create(_properties(self._jvm, self._options | _ASK))
+        described = self._admin.describeTopics([self._topic]).allTopicNames().get()[self._topic]
+        place = self._jvm.org.apache.kafka.common.TopicPartition
+        numbers = [part.partition() for part in described.partitions()]
+        self._places = {number: self._places.get(number) or place(self._topic, number) for number in numbers}
+        return str(described.topicId().toString())
+
+    def _ask(self, spec: Any) -> dict[int, int]:
         isolation = self._jvm.org.apache.kafka.common.IsolationLevel
         level = isolation.READ_COMMITTED if self._options["isolation.level"] == "read_committed" else isolation.READ_UNCOMMITTED
-        name = self._jvm.org.apache.kafka.common.TopicPartition
-        places = {partition: name(self._topic, partition) for partition in partitions}
         options = self._jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
-        found = self._admin.listOffsets(dict.fromkeys(places.values(), spec), options).all().get()
-        return {partition: found[place].offset() for partition, place in places.items()}
+        found = self._admin.listOffsets(dict.fromkeys(self._places.values(), spec), options).all().get()
+        return {number: found[place].offset() for number, place in self._places.items()}
 
-    def start(self, begins: Mapping[int, int], most: int, read: Callable[..., Any], schema: pa.Schema, on_records: OnRecords) -> None:
+    def start(self, begins: Mapping[int, int], most: int, read: Callable[..., Any], schema: pa.Schema, most_bytes: int,
+              on_records: OnRecords) -> None:
         """Read from the offsets `begins` on, those of all partitions, at most so many records at once. `read` makes tables of `schema` of
-        them in the tasks; `on_records` asks for these, in a thread of Py4J's, and what it raises ends the query."""
+        them in the tasks; `on_records` asks for these, in a thread of Py4J's, and what it raises ends the query. It is not given more than
+        `most_bytes` at once, unless they are of one record: TooLargeError."""
         self._from = dict(begins)
-        shutil.rmtree(self._checkpoint, ignore_errors=True)
         options = {f"kafka.{name}": value for name, value in self._options.items()}
-        source = (self._session.spark.readStream.format("kafka").options(**options).option("subscribe", self._topic)
+        source = (self._spark.readStream.format("kafka").options(**options).option("subscribe", self._topic)
                   .option("startingOffsets", json.dumps({self._topic: {str(number): offset for number, offset in begins.items()}}))
                   .option("failOnDataLoss", "false")    # what is lost is found by its offsets (engine/runtime/topic_feeds.py)
                   .option("maxOffsetsPerTrigger", str(most)).load()
                   .select("partition", "offset", unix_millis(col("timestamp")).alias("timestamp"), "value")
-                  .mapInArrow(partial(pack_each, read), f"{PACKED} binary"))
+                  .mapInArrow(partial(pack_each, read), packed_schema()))
 
         def batch(frame: DataFrame, number: int) -> None:
+            def tables() -> pa.Table:
+                packed = frame.toArrow()
+                if most > 1 and sum(packed[SIZE].to_pylist()) > most_bytes:
+                    raise TooLargeError(f"{most} records at once are more than {most_bytes} bytes")
+                return pa.concat_tables([schema.empty_table(), *unpack_each(packed)])
+
             try:
-                on_records(lambda: pa.concat_tables([schema.empty_table(), *unpack_each(frame.toArrow())]))
+                on_records(tables)
             except BaseException as failure:  # SystemExit too: it would leave the query active and stop() hanging
                 raise RuntimeError(f"batch {number}: {failure!r}") from failure
 
-        self._query = (source.writeStream.foreachBatch(batch).option("checkpointLocation", str(self._checkpoint))
+        self._query = (source.writeStream.foreachBatch(batch).option("checkpointLocation", self._checkpoint)
                        .trigger(processingTime=POLL).start())
 
     def failure(self) -> BaseException | None:
@@ -116,43 +149,43 @@ class TopicQuery:
         ended = None if progress is None else json.loads(progress.sources()[0].endOffset() or "null")
         return self._from if ended is None else {int(number): offset for number, offset in ended.get(self._topic, {}).items()}
 
-    def stop(self) -> None:
-        """End the query after the batch that runs."""
-        if self._query is not None:
-            self._query.stop()
-            self._query = None
-        shutil.rmtree(self._checkpoint, ignore_errors=True)
-
     def close(self) -> None:
-        self.stop()
-        if self._admin is not None:
-            self._admin.close()
-            self._admin = None
+        """End the query after the batch that runs."""
+        try:
+            if self._query is not None:
+                self._query.stop()
+        finally:
+            shutil.rmtree(self._checkpoint, ignore_errors=True)
+            if self._admin is not None:
+                self._admin.close(self._jvm.java.time.Duration.ofSeconds(1))
 
 
 class TopicWriter:
     """Appends records to one topic of one cluster."""
 
-    def __init__(self, session: Session, servers: str, topic: str, properties: Path | None) -> None:
-        """`properties` as of `TopicQuery`. Raises TopicError."""
+    def __init__(self, session: Session, servers: str, topic: str, properties: Path | None, transactions: str) -> None:
+        """`properties` as of `TopicQuery`. Whoever wrote in transactions of the same id before can write no more. Raises TopicError."""
         jvm: Any = session.spark.sparkContext._jvm
         self._jvm, self._topic = jvm, topic
-        settings = _WRITE | _loaded(jvm, properties) | {"bootstrap.servers": servers, "key.serializer": _BYTES, "value.serializer": _BYTES}
+        settings = _WRITE | _loaded(jvm, properties) | {"bootstrap.servers": servers, "transactional.id": transactions,
+                                                        "key.serializer": _BYTES, "value.serializer": _BYTES}
         with _told():
             self._producer: Any = jvm.org.apache.kafka.clients.producer.KafkaProducer(_properties(jvm, settings))
+            self._producer.initTransactions()
 
     def send(self, records: Iterable[tuple[bytes, bytes]], together: bytes) -> None:
-        """Append records, keys and values, to the partition of all that has the same `together`, in order. They are there when this
-        returns; raises TopicError where some may not be."""
+        """Append records, keys and values, to the partition of all that has the same `together`, in order: all of them, or none. Raises
+        TopicError where they may not be there; nothing can be sent any more then."""
         with _told():
             partition = crc32(together) % self._producer.partitionsFor(self._topic).size()
             record = self._jvm.org.apache.kafka.clients.producer.ProducerRecord
-            sent = [self._producer.send(record(self._topic, partition, key, value)) for key, value in records]
-            self._producer.flush()
-            for one in sent:
-                one.get()
+            self._producer.beginTransaction()
+            for key, value in records:
+                self._producer.send(record(self._topic, partition, key, value))
+            self._producer.commitTransaction()      # fails where one of them has failed
 
     def close(self) -> None:
+        """What was begun and not committed is given up."""
         self._producer.close(self._jvm.java.time.Duration.ofSeconds(1))
 
 

@@ -25,7 +25,8 @@ from server.formats.values import stamp_ms
 from server.limits import Limits
 from server.problems import Problem
 
-_TEXT = 4_096       # characters of a value that are told of with a reason
+_TEXT = 4_096       # bytes of a value that are told of with a reason
+_TEXTS = 100        # values of a batch of which that is told
 _NO_STAMP = "missing-timestamp: The record has no time stamp within the years 1 to 9999."
 
 
@@ -58,7 +59,8 @@ class _Found:
         self.numbers += range(len(items))
 
     def leave_out(self, record: int, reason: str | None, value: bytes | None) -> None:
-        self.without.append((record, reason, None if value is None else value[:_TEXT].decode("utf-8", "replace")))
+        told = value is not None and len(self.without) < _TEXTS
+        self.without.append((record, reason, value[:_TEXT].decode("utf-8", "replace") if value is not None and told else None))
 
 
 def _one_by_one(batch: pa.RecordBatch, media: str, reader: Reader, by_record: bool) -> pa.Table:
@@ -87,8 +89,8 @@ def _read(found: _Found, record: int, value: bytes, media: str, reader: Reader) 
         found.leave_out(record, f"{problem.slug}: {problem.detail}", value)
         return
     found.add(record, reading.items)
-    for left_out in reading.problems[:reader.limits.push_errors_listed]:
-        found.leave_out(record, f"{left_out.slug}: {left_out.detail}", value)
+    for number, left_out in enumerate(reading.problems[:reader.limits.push_errors]):
+        found.leave_out(record, f"{left_out.slug}: {left_out.detail}", None if number else value)
     if not reading.items and not reading.problems:
         found.leave_out(record, None, None)
 

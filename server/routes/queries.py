@@ -116,7 +116,7 @@ def stats(name: str) -> Response:
 
 def query_json(info: QueryInfo) -> dict[str, Any]:
     audience, sinks = site().audience, site().sinks
-    sent = {"sink": sinks.sent(info.name).to_json()} if sinks is not None and "sink" in info.options else {}
+    sent = {"sink": sinks.sent(info.name, info.options["sink"]).to_json()} if sinks is not None and "sink" in info.options else {}
     links = {kind: path("queries", info.name, kind) for kind in ("results", "plan", "stats")}
     return {**info.to_json(), "subscribers": audience.subscribers(info.name) if audience else 0, **sent, "links": links}
 

@@ -96,7 +96,8 @@ def _count(numbers: Numbers) -> Answers:
     return {at: bag_of([row_hash((literal_text(str(bag.rows), _INTEGER),))]) for at, bag in counted.items()}
 
 
-def _averages(numbers: Numbers) -> Answers:
+def averages(numbers: Numbers, range_s: int = RANGE_S) -> Answers:
+    """Those of AVG by sensor, with HAVING, over the last so many seconds."""
     sums, counts = (np.zeros((numbers.seconds, SENSORS), np.int64) for _ in range(2))
     for number, t, tenths in numbers:
         if tenths > THRESHOLD * 10:
@@ -104,7 +105,7 @@ def _averages(numbers: Numbers) -> Answers:
             counts[t // 1000, number % SENSORS] += 1
     found = {}
     for at in range(1, numbers.seconds + 1):
-        window = slice(max(0, at - RANGE_S), at)
+        window = slice(max(0, at - range_s), at)
         pairs = zip(sums[window].sum(axis=0).tolist(), counts[window].sum(axis=0).tolist())
         found[at] = bag_of(row_hash((sensor(k), mean(total, count))) for k, (total, count) in enumerate(pairs) if total > _HIGH * count)
     return found
@@ -259,7 +260,7 @@ def shapes(static: int) -> dict[str, Shape]:
     return {
         "rows": Shape("SELECT ?o ?s ?v FROM", w1, _all_rows),
         "count": Shape("SELECT (COUNT(*) AS ?n) FROM", w1, _count),
-        "avg": Shape("SELECT ?s (AVG(?v) AS ?mean) FROM", f"{w1} GROUP BY ?s HAVING (AVG(?v) > {_HIGH // 10})", _averages),
+        "avg": Shape("SELECT ?s (AVG(?v) AS ?mean) FROM", f"{w1} GROUP BY ?s HAVING (AVG(?v) > {_HIGH // 10})", averages),
         "optional": Shape("SELECT ?o ?s ?w FROM",
                           f"WHERE {{ {_W1} {high} OPTIONAL {{ ?o b:value ?w FILTER (?w > {_HIGH // 10}) }} }}", _optional),
         "notexists": Shape("SELECT ?o ?s ?v FROM",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,13 +32,13 @@ class Settings:
 
 
 @contextmanager
-def running_server(settings: Settings) -> Iterator[ServerProcess]:
+def running_server(settings: Settings, environment: Mapping[str, str] | None = None) -> Iterator[ServerProcess]:
     """A ready server on an empty data folder (below `keep`, if that is given), stopped at the end."""
     if settings.keep is not None:
         settings.keep.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="thalweg-bench-", dir=settings.keep))
     try:
-        with ServerProcess(folder / "data", settings.server) as server:
+        with ServerProcess(folder / "data", settings.server, environment) as server:
             yield server
     finally:
         if settings.keep is None:

@@ -98,7 +98,8 @@ def test_a_topic_is_read_as_it_is_written(broker: Broker, tmp_path: Path) -> Non
         assert (found["topic"], found["deadLetters"], found["watermark"]) == ("reading", 1, "1970-01-01T00:00:01.500Z")
         assert {number: part["offset"] for number, part in found["partitions"].items()} == {"0": 4, "1": 1}
         letter, = letters(server.base, "read")
-        assert letter["reason"].startswith("rdf-syntax") and letter["text"] == "oops"
+        assert letter["reason"].startswith("rdf-syntax") and letter["reason"].endswith("(partition 0, offset 1)")
+        assert letter["text"] == "oops"
 
         aborted = broker.producer(**{"transactional.id": "t"})
         aborted.init_transactions(30)
@@ -234,5 +235,5 @@ def test_what_a_topic_has_lost_is_told(broker: Broker, tmp_path: Path) -> None:
         found = await_state(server, "lost", lambda state: state["items"] == 19)
         assert found["partitions"]["0"]["offset"] == 6
         server.wait_processed()
-        assert {letter["reason"] for letter in letters(server.base, "lost")} == {"lost", "topic-replaced"}
+        assert {letter["reason"].partition(":")[0] for letter in letters(server.base, "lost")} == {"lost", "topic-replaced"}
         assert counted(server.base, "n") == [("1970-01-01T00:00:20Z", 17)]

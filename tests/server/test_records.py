@@ -85,7 +85,7 @@ def test_plain_records_are_read_in_columns() -> None:
 def test_items_are_those_of_a_push(media: str, value: bytes) -> None:
     pushed = read_items(value, media, Reader(timestamp_ms=1_000))
     expected = prepare([(item.t_ms, item.graph, item.triples) for item in pushed.items], [item.scope_ms for item in pushed.items])
-    found = records_of(read([value, value], media), {0: 7})
+    found = records_of("id", read([value, value], media), {0: 7})
     own = found.items.table.slice(0, expected.table.num_rows)
     assert own.select(["item", "row", *"gspo"]) == expected.table.select(["item", "row", *"gspo"])
     assert found.items.items == 2 * len(pushed.items) and set(found.items.times) == {1_000} and found.following == {0: 9}
@@ -94,29 +94,29 @@ def test_items_are_those_of_a_push(media: str, value: bytes) -> None:
 
 def test_what_cannot_be_read_is_left_out_with_its_place_and_reason() -> None:
     good = b'<http://a> <http://b> "1" .'
-    found = records_of(read([good, b"oops", None, b"", b"\xff\xfe", good]), {0: 7})
+    found = records_of("id", read([good, b"oops", None, b"", b"\xff\xfe", good]), {0: 7})
     assert found.items.items == 2 and found.following == {0: 13}
-    assert [one.place for one in found.rejected] == ["partition 0, offset 8", "partition 0, offset 11"]
+    assert [one.reason.partition("(")[2] for one in found.rejected] == ["partition 0, offset 8)", "partition 0, offset 11)"]
     assert all(one.reason.startswith("rdf-syntax: ") for one in found.rejected) and found.rejected[0].text == "oops"
 
 
 def test_a_record_without_a_time_stamp_is_left_out() -> None:
     good = b'<http://a> <http://b> "1" .'
-    assert [one.reason for one in records_of(read([good, good], stamps=[5, -1]), {0: 7}).rejected] == [
-        "missing-timestamp: The record has no time stamp within the years 1 to 9999."]
-    bare, = records_of(read([good], by_record=False), {0: 7}).rejected
+    assert [one.reason for one in records_of("id", read([good, good], stamps=[5, -1]), {0: 7}).rejected] == [
+        "missing-timestamp: The record has no time stamp within the years 1 to 9999. (partition 0, offset 8)"]
+    bare, = records_of("id", read([good], by_record=False), {0: 7}).rejected
     assert bare.reason.startswith("missing-timestamp: The item has no time stamp")
 
 
 def test_what_is_too_large_is_left_out() -> None:
     good = b'<http://a> <http://b> "1" .'
     limits = Limits(push_body=100, item_triples=1)
-    found = records_of(read([good, good * 5, good + b"\n" + good.replace(b"1", b"2")], limits=limits), {0: 7})
+    found = records_of("id", read([good, good * 5, good + b"\n" + good.replace(b"1", b"2")], limits=limits), {0: 7})
     assert [one.reason.partition(":")[0] for one in found.rejected] == ["body-too-large", "too-many-triples"] and found.items.items == 1
 
 
 def test_nothing_read_is_nothing() -> None:
-    found = records_of(RECORDS.empty_table(), {0: 3})
+    found = records_of("id", RECORDS.empty_table(), {0: 3})
     assert found.items.items == 0 and found.following == {0: 3}
 
 

@@ -15,7 +15,7 @@ from engine.runtime.append import Appender, Recovery
 from engine.runtime.errors import EngineError
 from engine.runtime.rows import Control, Kind, control_rows, controls
 from engine.runtime.streams import Source, describe
-from engine.runtime.topics import RECORDS, Lost, MovedError, Partition, Records, Topic, records_of, servers_of
+from engine.runtime.topics import RECORDS, Lost, MovedError, Partition, Records, Topic, no_records, records_of, servers_of
 from engine.timeline import MIN
 from tests.unit.runtime.test_append import items
 
@@ -35,7 +35,7 @@ def read(rows: Sequence[tuple[int, int, int]], begins: dict[int, int], lost: tup
                                "o": [f'"{r[0]} {r[1]}"' for r in rows]}
     table = pa.table([pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(len(rows), field.type)
                       for field in RECORDS], schema=RECORDS)
-    return records_of(table, begins, lost)
+    return records_of("id", table, begins, lost)
 
 
 def taken(rows: Iterable[pa.Table]) -> list[str]:
@@ -88,7 +88,7 @@ def test_the_watermark_stands_behind_the_items() -> None:
     table = pa.concat_tables(rows)
     assert table["record"].to_pylist() == [Kind.EVENT, Kind.EVENT, Kind.MARK, Kind.OFFSETS]
     assert table["watermark"].to_pylist() == [MIN, MIN, 9, None]
-    assert controls(table)[-1].payload == {"partitions": {"0": [2, 9]}, "lost": []}
+    assert controls(table)[-1].payload == {"topic": "id", "partitions": {"0": [2, 9]}, "lost": [], "count": 0}
 
 
 def test_records_are_taken_once() -> None:
@@ -166,14 +166,35 @@ def test_an_arrival_stream_is_stamped_by_the_server() -> None:
 
 def test_what_is_lost_stands_in_the_log() -> None:
     rows, _ = appender().records("s", TOPIC, read([(0, 7, 5)], {0: 0}, (Lost(0, 0, 6),)), NOW)
-    assert controls(pa.concat_tables(rows))[-1].payload == {"partitions": {"0": [8, 5]}, "lost": [[0, 0, 6]]}
+    assert controls(pa.concat_tables(rows))[-1].payload == {
+        "topic": "id", "partitions": {"0": [8, 5]}, "lost": [[0, 0, 6]], "count": 7}
 
 
 def test_a_record_of_offsets_that_cannot_be_read_does_not_end_the_start() -> None:
     end = appender()
-    bad = control_rows(Control(1, Kind.OFFSETS, "s", None, {"partitions": {"0": ["x", 1]}, "lost": []}))
+    bad = control_rows(Control(1, Kind.OFFSETS, "s", None, {"topic": "id", "partitions": {"0": ["x", 1]}, "lost": []}))
     Recovery(lambda text: None, lambda *_: None).follow(end, bad, NOW)  # type: ignore[arg-type,return-value]
     assert end.position == 2 and end.sources["s"].partitions[0].offset == 0
+
+
+def test_another_topic_of_the_same_name_has_partitions_of_its_own() -> None:
+    """One that had two had an item at 70; the one that follows has one, which alone counts."""
+    end = appender((0, 1))
+    tables = end.records("s", TOPIC, read([(0, 0, 50), (1, 0, 70)], {0: 0, 1: 0}), NOW)[0]
+    tables += end.records("s", TOPIC, no_records("other", {0: 1, 1: 1}, {0: 0}), NOW)[0]
+    assert end.sources["s"].partitions == {0: Partition(0, 50, NOW)} and end.sources["s"].topic_id == "other"
+    again = appender((0, 1))
+    Recovery(lambda text: None, lambda *_: None).follow(again, pa.concat_tables(tables), NOW)  # type: ignore[arg-type,return-value]
+    assert again.sources["s"].partitions == end.sources["s"].partitions
+    rows, _ = end.records("s", TOPIC, replace(read([(0, 0, 60)], {0: 0}), identity="other"), NOW)
+    assert taken(rows) == ['"0 0"'] and end.sources["s"].watermark == 60
+
+
+def test_silence_counts_from_when_a_topic_is_read_again() -> None:
+    end = appender((0, 1), idle_ms=100)
+    end.records("s", TOPIC, read([(0, 0, 50)], {0: 0}), NOW)
+    end.read_again("s", NOW + 1_000)
+    assert not end.hush("s", TOPIC, [0, 1], NOW + 1_050)[0] and end.hush("s", TOPIC, [0, 1], NOW + 1_100)[0]
 
 
 def described(source: dict[str, Any], allowed: tuple[str, ...] = ("a:1",)) -> dict[str, Any]:
