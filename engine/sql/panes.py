@@ -82,7 +82,7 @@ class Panes(ABC):
         def made(where: str) -> str:
             return self._made(f"FROM (SELECT *, {time} // {width} AS pane FROM {self.source.name} WHERE {where})", least)
 
-        added = made(f"{time} >= $from * {width} AND {time} < $until * {width}")
+        added = made(f"{time} >= {_begin('$from', width)} AND {time} < {_begin('$until', width)}")
         return PaneText(name, self.source.name, width, f"CREATE OR REPLACE TABLE {name} AS {made('FALSE')}", f"INSERT INTO {name} {added}",
                         f"SELECT pane, {', '.join(sql for _, sql in least)} FROM {name} WHERE pane >= $from GROUP BY pane")
 
@@ -98,7 +98,7 @@ class Panes(ABC):
             at = f"CAST({evaluation.number(f't{number}', tick)} AS BIGINT) AS tick"
             from_, until = (f"${name}" for name in parameters(table.name, number))
             given = [*window_ends(self.source.windows, streams, tick, evaluation), str(evaluation.since),
-                     *(f"{end} * {table.width_ms}" for end in (from_, until))]
+                     *(_begin(end, table.width_ms) for end in (from_, until))]
             texts.append(f"SELECT {', '.join([at, *self._columns])} FROM {table.name} WHERE pane >= {from_} AND pane < {until}")
             other = self._other(f"FROM {rest_macro(self.source.name)}({', '.join(given)})")
             texts.append(f"SELECT {', '.join([at, *self._columns])} FROM ({other}) AS g")
@@ -160,6 +160,11 @@ class FirstPanes(Panes):
 
     def _other(self, rows: str) -> str:
         return f"SELECT {', '.join(named(self.listed))} {rows}"
+
+
+def _begin(pane: str, width: int) -> str:
+    """The time at which a pane begins. Its number may be one of 32 bits, the time never is."""
+    return f"CAST({pane} AS BIGINT) * {width}"
 
 
 def parameters(table: str, number: int) -> tuple[str, str]:

@@ -140,3 +140,24 @@ def test_panes_are_filled_once() -> None:
             assert filled.until == step * 2_000 // 187
             assert filled.rows <= 4 * IN_WINDOW, "panes that no window shows go with the solutions in them"
         executor.close()
+
+
+@pytest.mark.parametrize("range_s", [6, 30, 600, 3_000])
+def test_panes_serve_windows_of_any_length(range_s: int) -> None:
+    """Today's times, in milliseconds, have more than 32 bits; the numbers of wide panes have not."""
+    content, begin_ms, step_ms = StreamContent(), 1_795_000_000_000 // (range_s * 1_000) * range_s * 1_000, range_s * 100
+    text = QUERIES["by group"].replace(WINDOW, f"FROM NAMED WINDOW :w ON :s [RANGE {range_s}s STEP {step_ms}ms]")
+    with own_process(1) as keeping, own_process(1) as plain, pytest.MonkeyPatch.context() as patch:
+        for module, name, value in ((resident, "_FEW", 40), (resident, "_MANY", 0), (panes, "FEWER", 0)):
+            patch.setattr(module, name, value)
+        ways = [(Executor(keeping, force_strategy="incremental"), compiled(text, "q")),
+                (Executor(plain, force_strategy="recompute", forgets=False), compiled(text, "q"))]
+        for step in range(1, 16):
+            made = [Event(step * 100 + number, S, begin_ms + (step - 1) * step_ms + number * step_ms // 50, None, (
+                (f"<{E}n{step}_{number}>", f"<{E}p>", f'"{number}"^^<{XSD}integer>'), (f"<{E}n{step}_{number}>", f"<{E}q>", '"a"')), 0)
+                for number in range(50)]
+            content.append(facts_of(encode(made)))
+            kept, anew = (executor.evaluate([Due("q", query, (begin_ms + step * step_ms,), -1, {S: content}, {})])[0]
+                          for executor, query in ways)
+            assert kept.error is None and anew.error is None and rows(kept) == rows(anew), step
+        assert sum(table.rows for one in resident._kept(keeping._connection).values() for table in one.panes.values())
