@@ -15,8 +15,9 @@ from engine.runtime.log import LogFolder
 from engine.runtime.log_threads import LogKeeper, LogWriter, Timer
 from engine.runtime.settings import Settings
 from engine.runtime.threads import Owner, Sight, Watch
-from engine.supervision import FatalError, Worker, troubles
+from engine.supervision import ANY_NUMBER, Backoff, FatalError, Keeper, Persistent, Worker, troubles
 from tests.unit.runtime.test_engine import EVENTS, NOW, TEXT, Running, item
+from tests.waiting import wait_until
 
 
 class Injected(BaseException):
@@ -214,3 +215,45 @@ def test_what_the_watch_takes_for_a_stall() -> None:
     assert look(0, Sight(True, 2, 7, 0, True)) == [] and look(19, Sight(True, 2, 7, 0, True)) == []
     assert watch.reasons([]) == ["Spark has not answered for 19 s"]
     assert look(1, Sight(True, 2, 7, 0, True)) == [(2, "EvaluatorDownError")]
+
+
+def test_what_fails_for_days_is_begun_again_after_the_longest_wait() -> None:
+    backoff = Backoff(ANY_NUMBER, 1.0)
+    assert [backoff.failed(0) for _ in range(2_000)][-1] == 30.0
+
+
+class Counted:
+    """What a keeper keeps; its body fails while `failing`."""
+
+    def __init__(self, given: int) -> None:
+        self.given, self.runs, self.failing = given, 0, True
+        self.thread = Persistent(f"counted {given}", self._body, lambda failure, wait_s: str(failure), 0.01, lambda: self.runs)
+
+    def stop(self) -> None:
+        self.thread.stop()
+
+    def _body(self) -> None:
+        self.runs += 1
+        if self.failing:
+            raise RuntimeError("not yet")
+        self.thread.began()
+        self.thread.ended.wait()
+
+
+def test_a_keeper_begins_what_is_wanted_and_ends_what_is_not() -> None:
+    wanted, made = {"a": 1}, list[Counted]()
+
+    def make(key: str, given: int) -> Counted:
+        made.append(Counted(given))
+        return made[-1]
+
+    keeper = Keeper("keeper", lambda: dict(wanted), make, 0.01)
+    keeper.worker.start()
+    wait_until(lambda: bool(made) and made[0].runs > 2, 5, lambda: "it is not begun again")
+    assert made[0].thread.error == "not yet" and keeper.get("a") is made[0] and keeper.get("b") is None
+    made[0].failing = False
+    wait_until(lambda: made[0].thread.error is None, 5, lambda: "the error stays")
+    wanted |= {"a": 2, "b": 3}
+    wait_until(lambda: [one.given for one in made] in ([1, 3, 2], [1, 2, 3]), 5, lambda: f"{[one.given for one in made]}")
+    assert not made[0].thread.worker.alive, "two are never at one thing"
+    assert keeper.stop(5.0) and not any(one.thread.worker.alive for one in made)
