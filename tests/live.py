@@ -116,12 +116,15 @@ class ServerProcess:
         return _resident_mb(self.pid)
 
     def memory_by_kind_mb(self) -> dict[str, float]:
-        """Resident memory in MB: of the process, of its JVM (``java``), and of Spark's Python workers (``python``)."""
-        found = {"server": self.own_memory_mb(), "java": 0.0, "python": 0.0}
-        for process in self.family()[1:]:
+        """Memory in MB that is no file's: of the process (``server``), of its JVM (``java``), of Spark's Python workers (``python``). And
+        of the files that the process has mapped, which the system may drop (``files``)."""
+        found = {"server": 0.0, "java": 0.0, "python": 0.0, "files": 0.0}
+        for process in self.family():
             with suppress(OSError):     # it has ended
-                kind = "java" if Path(f"/proc/{process}/comm").read_text().strip() == "java" else "python"
-                found[kind] += _resident_mb(process)
+                kind = "server" if process == self.pid else "java" if Path(f"/proc/{process}/comm").read_text() == "java\n" else "python"
+                status = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+                found[kind] += int(status.get("RssAnon", "0").split()[0]) * 1024 / 1e6     # one that has ended has none
+                found["files"] += int(status.get("RssFile", "0").split()[0]) * 1024 / 1e6 * (process == self.pid)
         return found
 
     def memory_mb(self) -> float:

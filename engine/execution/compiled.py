@@ -40,7 +40,7 @@ from engine.sql.steps import step_texts
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 LOCAL_ROWS = 60_000         # of the windows of a query, where they are shipped with each evaluation
-RESIDENT_ROWS = 4_000_000   # where they stay in a worker: some 250 bytes each
+RESIDENT_BYTES = 512        # of a worker's memory for each row, where they stay there: half of it is for what evaluates
 MOST_TEXTS = 32     # of one statement: there are as many as sets of kinds that its streams have had
 Form = Literal["plain", "sampled", "shared"]
 ClosureKey = tuple[str, str, bool, int, Role | None, bool]
@@ -265,7 +265,7 @@ class Compiled:
                 kept = "incremental in tasks, recompute by Spark SQL" if isinstance(self.plan, Begun) else either
                 text = own.text("sql")
                 graphs = f"-- paths: {growing()}\n" if text.rounds else ""
-                return (f"-- executor: local below {RESIDENT_ROWS} rows, sql above\n-- strategy: {kept}\n{graphs}"
+                return (f"-- executor: local where windows fit into a worker, sql above\n-- strategy: {kept}\n{graphs}"
                         f"WITH ticks, windows (for each evaluation),\n{text.body}")
         raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")
 

@@ -1,8 +1,8 @@
 """Evaluates the plans that are due: chooses executor and strategy by size, runs everything small together, isolates failures.
 
-``local`` takes all plans below `RESIDENT_ROWS` as tasks, by Spark's workers or in this process; ``sql`` runs a Spark job per plan over
-Parquet segments, where there is a Spark. ``recompute`` evaluates the content at each T anew, all due T in one job; ``incremental`` keeps
-what patterns find, and closures with intervals, and adds what is new.
+``local`` takes all plans whose windows fit into a worker as tasks, by Spark's workers or in this process; ``sql`` runs a Spark job per plan
+over Parquet segments, where there is a Spark. ``recompute`` evaluates the content at each T anew, all due T in one job; ``incremental``
+keeps what patterns find, and closures with intervals, and adds what is new.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from engine.execution.compiled import LOCAL_ROWS, RESIDENT_ROWS, Compiled, Form
+from engine.execution.compiled import LOCAL_ROWS, RESIDENT_BYTES, Compiled, Form
 from engine.execution.content import Following, StreamContent, merge_estimates, table_estimate
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
 from engine.execution.kept import KeptClosures
@@ -229,7 +229,8 @@ class Executor:
         by_rounds = due.paths in ("sql", "graphframes") and bool(compiled.text("sql", True).rounds)
         forced = self.force_executor or ("sql" if by_rounds else None)
         keeps = due.query not in self._too_large and forced != "sql" and self._keeps(due, keeping, rows)
-        most = self.closed_rows if compiled.closures and not keeps else RESIDENT_ROWS if self._following or keeps else LOCAL_ROWS
+        resident = self._tasks.memory // RESIDENT_BYTES
+        most = self.closed_rows if compiled.closures and not keeps else resident if self._following or keeps else LOCAL_ROWS
         executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self._too_large else "sql")
         closures = None
         if keeps and executor == "local":

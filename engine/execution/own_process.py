@@ -13,7 +13,7 @@ from engine.limits import Cancelled
 from engine.processors import processors
 from engine.worker.bundles import Found, Tables, Task, run_bundled, run_bundles
 from engine.worker.database import close, connect, interrupt
-from engine.worker.guard import GRACE_S, end_all, given_memory
+from engine.worker.guard import GRACE_S, end_all, given_memory, memory_bytes
 
 _LOOK_S = 0.1
 
@@ -23,7 +23,7 @@ class OwnProcess:
     tasks of several wait for each other."""
 
     def __init__(self, work: Path, threads: int | None = None) -> None:
-        self.work = work
+        self.work, self.memory = work, memory_bytes()
         self._connection = connect(given_memory(), threads or processors())
         self._running: frozenset[str] = frozenset()
         self._cancelled: set[str] = set()

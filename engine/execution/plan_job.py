@@ -72,6 +72,10 @@ class Tasks(Protocol):
     def work(self) -> Path:
         """A folder that all who run tasks see."""
 
+    @property
+    def memory(self) -> int:
+        """How many bytes the database of a process may take."""
+
     def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, *,
             may_stay: bool = False) -> list[Found | Exception]:
         """What the tasks give over named tables, or why they failed, in their order. Of what is kept only what is `alive` is kept on,

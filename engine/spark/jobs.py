@@ -24,7 +24,7 @@ from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
 from engine.spark.workers import TooLarge, WorkerDied, run_in_pool
 from engine.supervision import deadline
 from engine.worker.bundles import Found, QueryFailed, Tables, Task, balanced, follows, run_bundled, run_bundles
-from engine.worker.guard import GRACE_S, check_size, out_of_memory
+from engine.worker.guard import GRACE_S, check_size, memory_bytes, out_of_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +47,11 @@ class Jobs:
         self._session = session
         self._running: dict[str, _Running] = {}
         self._cancelled: set[str] = set()
+
+    @property
+    def memory(self) -> int:
+        """How many bytes the database of a worker may take."""
+        return memory_bytes(self._session.settings.worker_memory)
 
     @property
     def work(self) -> Path:

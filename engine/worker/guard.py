@@ -145,9 +145,10 @@ def given_memory() -> str:
     return os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
 
 
-def memory_bytes() -> int:
-    """The same in bytes."""
-    number, unit = re.fullmatch(r"\s*([0-9.]+)\s*([kKmMgGtT]?)(?:i?[bB])?\s*", given_memory()).groups()  # type: ignore[union-attr]
+def memory_bytes(memory: str | None = None) -> int:
+    """A size in bytes, by default that of `given_memory`."""
+    text = memory or given_memory()
+    number, unit = re.fullmatch(r"\s*([0-9.]+)\s*([kKmMgGtT]?)(?:i?[bB])?\s*", text).groups()  # type: ignore[union-attr]
     return int(float(number) * 1024 ** (" kmgt".index(unit.lower() or " ")))
 
 

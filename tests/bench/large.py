@@ -24,7 +24,7 @@ _SPEED = 4
 _BEYOND_S = 60      # of the stream, after the window is full
 _SPARE = 1.5        # rows that a window may hold, of those that it will
 _LOOK_S = 5.0
-WORKER_MEMORY = "8GB"
+WORKER_MEMORY = "12GB"
 _QUERY = f"""PREFIX b: <{BENCH}>
 REGISTER QUERY large AS SELECT ?s (AVG(?v) AS ?mean) FROM STREAM <{stream_iri("large", "one")}> [RANGE {RANGE_S}s STEP {STEP_S}s]
 WHERE {{ ?o a b:Observation ; b:sensor ?s ; b:value ?v FILTER (?v > 20) }} GROUP BY ?s HAVING (AVG(?v) > 30)"""
@@ -63,7 +63,8 @@ def _measure(server: ServerProcess, rate: int) -> tuple[list[Figure], dict[str, 
                holds("memory of the driver, at most", max(look["driverMb"] for look in looks) <= 2048, "yes"),
                plain("memory of the server process, at most", max(look["serverMb"] for look in looks), "MB"),
                plain("memory of the JVM, at most", max(look["jvmMb"] for look in looks), "MB"),
-               plain("memory of the workers, at most", max(look["workersMb"] for look in looks), "MB")]
+               plain("memory of the workers, at most", max(look["workersMb"] for look in looks), "MB"),
+               plain("files that the server process has mapped, at most", max(look["filesMb"] for look in looks), "MB")]
     return figures, {"wrong": wrong[:10], "looks": looks}
 
 
@@ -74,5 +75,6 @@ def _look(server: ServerProcess, looks: list[dict[str, float]], ended: threading
         stats, memory = client.stats("large"), server.memory_by_kind_mb()
         if stats["ran"] is not None:
             looks.append({"triples": stats["progress"]["stateRows"], "ms": stats["ran"]["ms"], "serverMb": memory["server"],
-                          "jvmMb": memory["java"], "workersMb": memory["python"], "driverMb": memory["server"] + memory["java"]})
+                          "jvmMb": memory["java"], "workersMb": memory["python"], "driverMb": memory["server"] + memory["java"],
+                          "filesMb": memory["files"]})
             print(f"  {looks[-1]} {stats['state']}", flush=True)

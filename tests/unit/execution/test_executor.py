@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.compiled import RESIDENT_BYTES
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
 from engine.execution.executor import Executor
@@ -30,8 +31,8 @@ S = "http://ex.org/s"
 class Small:
     """Runs no task: each needs more than there is."""
 
-    def __init__(self, work: Path) -> None:
-        self.work, self.ran, self.may_stay = work, 0, list[bool]()
+    def __init__(self, work: Path, memory: int = 2 << 30) -> None:
+        self.work, self.memory, self.ran, self.may_stay = work, memory, 0, list[bool]()
 
     def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, *,
             may_stay: bool = False) -> list[Found | Exception]:
@@ -73,6 +74,12 @@ def test_what_is_too_large_for_a_worker_is_evaluated_by_spark(tmp_path: Path) ->
     assert tasks.ran == 1, "it is not tried again"
     executor.forget("q")
     assert evaluated(executor).error is None and tasks.ran == 2, "another query of that name is"
+
+
+@pytest.mark.parametrize(("memory", "tried"), [(RESIDENT_BYTES, 1), (RESIDENT_BYTES - 1, 0)])
+def test_windows_that_do_not_fit_into_a_worker_are_not_tried_there(tmp_path: Path, memory: int, tried: int) -> None:
+    tasks = Small(tmp_path, memory)
+    assert evaluated(Executor(tasks, Sql())).error is None and tasks.ran == tried
 
 
 def test_a_schema_that_entails_very_much_is_joined_where_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
