@@ -81,4 +81,30 @@ def test_what_is_over_a_limit_already_may_shrink_and_stay_but_not_grow(running: 
 def test_bounds_are_shown(running: Running) -> None:  # noqa: F811
     shown = running.engine.info()
     assert shown["engineLimits"]["tail_bytes"] == 8 << 20 and shown["engineLimits"]["command_wait_s"] == 30.0
-    assert set(shown["quotas"]) == {"streams", "queries", "graphs", "graphTriples", "ruleSets", "ruleText"}
+    assert set(shown["quotas"]) == {"streams", "queries", "graphs", "graphTriples", "ruleSets", "ruleText", "topics"}
+
+
+def test_streams_and_sinks_of_topics(running: Running) -> None:  # noqa: F811
+    engine = running.engine
+    engine.settings = replace(engine.settings, max_topics=2, kafka={"broker:9092": None})
+    source, sink = {"type": "kafka", "topic": "t"}, {"type": "kafka", "topic": "u"}
+    engine.put_stream("a", {"source": source})
+    engine.register("SELECT ?s FROM STREAM <http://s/a> [RANGE 1s STEP 1s] WHERE { ?s ?p ?o }".replace(
+        "http://s/a", engine.stream("a").iri), "q", {"sink": sink})
+    assert refused("quota-streams", engine.put_stream, "b", {"source": source}) == (2, 3)
+    assert engine.put_stream("b", {})[1] and engine.info()["quotas"]["topics"] == {"current": 2, "limit": 2}
+    assert engine.query("q").options["sink"] == {"type": "kafka", "bootstrapServers": "broker:9092", "topic": "u"}
+    assert engine.stream("a").state["topic"] == "waiting" and "--kafka" in engine.stream("a").state["error"]
+
+
+@pytest.mark.parametrize("sink", [{}, {"type": "kafka"}, {"type": "kafka", "topic": "a b"}, {"type": "kafka", "topic": "t", "acks": "0"},
+                                  {"type": "kafka", "topic": "t", "bootstrapServers": "inside:22"}, [], "kafka",
+                                  {"type": "kafka", "topic": "t", "mode": "some"}])
+def test_a_wrong_sink_is_told(running: Running, sink: object) -> None:  # noqa: F811
+    engine = running.engine
+    engine.settings = replace(engine.settings, kafka={"broker:9092": None})
+    engine.put_stream("a", {})
+    text = f"SELECT ?s FROM STREAM <{engine.stream('a').iri}> [RANGE 1s STEP 1s] WHERE {{ ?s ?p ?o }}"
+    with pytest.raises(EngineError, match="sink: ") as refusal:
+        engine.register(text, "q", {"sink": sink})
+    assert (refusal.value.slug, refusal.value.status) == ("unknown-parameter", 422)
