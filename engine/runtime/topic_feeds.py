@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from engine.runtime.machine import Machine
 
 _LOG = logging.getLogger(__name__)
-_STEADY_BATCHES = 5     # so many batches went well: more records are read at once again
 _FEWER = 4
+_STEADY_BATCHES = 5     # so many went well: more records are read at once again
+_STEADIER = 8           # each time that they were too many, so many times as many
 _RETRY_S = 0.2
 _SLOW_S = 1.0       # a broker that takes so long may have been away
 
@@ -57,6 +58,7 @@ class TopicFeed:
         self._next: dict[int, int] = {}
         self._still: dict[int, int] = {}
         self._batches = self._total = 0
+        self._steady = _STEADY_BATCHES
         self.thread = Persistent(f"topic of {iri}", self._follow, self._failed, _RETRY_S, lambda: self._total)
 
     @property
@@ -96,7 +98,7 @@ class TopicFeed:
             if (failure := query.failure()) is not None:
                 raise failure
             self._look(query)
-            if most < settings.topic_records and self._batches >= _STEADY_BATCHES:
+            if most < settings.topic_records and self._batches >= self._steady:
                 self._most = most * _FEWER
                 return
 
@@ -173,8 +175,9 @@ class TopicFeed:
             pass
         size = self._most
         self._most = size // _FEWER     # if it ends the JVM, or is refused for its size
+        self._steady *= _STEADIER
         table = read()
-        self._most = size
+        self._most, self._steady = size, self._steady // _STEADIER
         if self.thread.ended.is_set() or not table.num_rows:
             return
         machine.room.check()
