@@ -1,4 +1,4 @@
-/** The page of one stream: what it is, a form to push to it, its last items. */
+/** The page of one stream: what it is, a form to push to it or the topic that it is read from, its last items. */
 
 import { address, api, listOf } from "../lib/api.js";
 import { catalog, lostMs, refresh, watch } from "../lib/catalog.js";
@@ -18,6 +18,12 @@ function letterRow({ reason, time, text, more }) {
   return h("tr", null, h("td", null, clock(time)), h("td", null, reason ?? ""), h("td", null, h("code", null, text ?? ""), left));
 }
 
+/** A partition of a topic. */
+function partitionRow([number, { offset, watermark, silent }]) {
+  return h("tr", null, h("td", { class: "number" }, number), h("td", { class: "number" }, count(offset)), h("td", null, clock(watermark)),
+    h("td", null, silent ? "silent: it holds the others back no more" : ""));
+}
+
 const plain = (body) => typeof body === "string" ? body : JSON.stringify(body, null, 2);
 
 class StreamPage {
@@ -26,6 +32,7 @@ class StreamPage {
     this.facts = facts();
     this.receipt = h("div", { role: "status" });
     this.tail = h("div");
+    this.topic = h("div");
     this.dead = h("div");
     this.deadShown = 0;
     this.format = h("select", { on: { change: () => this.#showSample(false) } },
@@ -44,6 +51,12 @@ class StreamPage {
       const maker = h("a", { href: `#/queries/${encodeURIComponent(source.query)}` }, source.query);
       parent.append(head(name, h("p", { class: "iri" }, iri)), this.facts.node,
         h("p", null, "The results of the query ", maker, " are its items; nothing can be pushed to it."), last);
+      return;
+    }
+    if (source?.type === "kafka") {
+      parent.append(head(name, h("p", { class: "iri" }, iri), button("Delete", () => this.#delete(), { class: "danger" })), this.facts.node,
+        h("p", null, "The records of the topic ", h("code", null, source.topic), " at ", h("code", null, source.bootstrapServers),
+          " are its items; nothing can be pushed to it."), this.topic, last, this.dead);
       return;
     }
     const stamped = time === "event" ? "Each item carries its time stamp." : "The server stamps items as they arrive.";
@@ -77,8 +90,18 @@ class StreamPage {
     this.facts.show([["Items", count(state.items)], ["Rate", rate(lostMs() === null ? state.itemsPerSecond : null)],
       ["Complete up to", clock(state.watermark), "UTC: the watermark"], ["Time", time === "event" ? "of the item" : "of arrival"],
       ["Lateness", durationText(lateness)], ["Idle after", durationText(idle)], ["Retention", durationText(retention)],
-      ["Late", count(state.late)], ["Dead letters", count(state.deadLetters)]]);
+      ["Late", count(state.late)], ["Dead letters", count(state.deadLetters)],
+      ...(state.topic ? [["Topic", state.topic], ["Not read yet", count(state.behind)], ["Lost", count(state.lost)]] : [])]);
+    if (state.topic) this.#showTopic(state);
     if ((state.deadLetters ?? 0) !== this.deadShown) this.#showDead(state.deadLetters);
+  }
+
+  #showTopic({ error, partitions = {} }) {
+    const heads = ["Partition", "Goes on at", "Complete up to", ""].map((text) => h("th", { scope: "col" }, text));
+    const rows = Object.entries(partitions).map(partitionRow);
+    this.topic.replaceChildren(...(error ? [h("p", { class: "verdict bad", role: "status" }, `It is not read now: ${error}`)] : []),
+      ...(rows.length ? [scroll("Partitions", h("table", { class: "grid" }, h("thead", null, h("tr", null, heads)),
+        h("tbody", null, rows)))] : []));
   }
 
   async push() {
@@ -103,7 +126,7 @@ class StreamPage {
     try {
       const text = plain((await api.items(this.stream.name, TAIL_ITEMS)).body);
       this.tail.replaceChildren(text.trim() ? code("Last items", paint(text), "tail")
-        : h("p", { class: "empty" }, "No item yet: push one above."));
+        : h("p", { class: "empty" }, this.stream.source?.type === "kafka" ? "No item yet." : "No item yet: push one above."));
     } catch (problem) {
       this.tail.replaceChildren(h("p", { class: "empty" }, `The last items cannot be shown: ${problem.message}`));
     }

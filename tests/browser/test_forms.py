@@ -26,6 +26,21 @@ def test_push_by_control_enter_and_the_last_items(page: Page, standin: Standin) 
     page.until(lambda: page.text(".facts dd") == "1", "the count of items to follow")
 
 
+def test_a_stream_from_a_topic_shows_how_it_is_read_and_has_no_form(page: Page, standin: Standin) -> None:
+    source = {"type": "kafka", "topic": "readings", "bootstrapServers": "broker:9092"}
+    standin.streams["temps"] = stream = canned.stream("temps", "http://example.org/temps", time="event", source=source)
+    stream["state"] |= {"topic": "waiting", "behind": None, "error": "TimeoutException", "lost": 3, "partitions": {
+        "0": {"offset": 1200, "watermark": "2025-03-20T05:04:00Z", "silent": False}, "1": {"offset": 7, "watermark": None, "silent": True}}}
+    page.open("#/streams/temps")
+    page.shows("main", "The records of the topic readings at broker:9092 are its items; nothing can be pushed to it.")
+    page.shows("main .verdict", "It is not read now: TimeoutException")
+    page.shows("[aria-label=Partitions] tbody", "1,200")
+    page.shows("[aria-label=Partitions] tbody", "silent: it holds the others back no more")
+    assert "No item yet." in page.texts("section .empty") and not page.texts("main textarea") and "Push" not in page.texts("main button")
+    stream["state"] |= {"topic": "reading", "behind": 12, "error": None}
+    page.until(lambda: "12" in page.texts(".facts dd") and not page.texts("main .verdict"), "the state to follow")
+
+
 def test_the_sample_of_an_event_stream_carries_its_time_stamp(page: Page, standin: Standin) -> None:
     standin.streams["temps"] = canned.stream("temps", "http://example.org/temps", time="event")
     page.open("#/streams/temps")
