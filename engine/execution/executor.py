@@ -19,7 +19,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from engine.execution.compiled import LOCAL_ROWS, RESIDENT_ROWS, Compiled, Form
+from engine.execution.compiled import LOCAL_ROWS, MANY_EQUAL, RESIDENT_ROWS, Compiled, Form
 from engine.execution.content import Following, StreamContent, merge_estimates, table_estimate
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
 from engine.execution.kept import KeptClosures
@@ -29,6 +29,7 @@ from engine.execution.program_steps import TimedPrograms, behind, state_at, take
 from engine.execution.shapes import Shapes, Sharing
 from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.statement import Program, StreamSource
+from engine.ir.terms import SAME_AS
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.plan.graphs import Chosen
 from engine.plan.nodes import KeptSource, StaticSource, ValiditySource
@@ -227,6 +228,12 @@ class Executor:
                                                       *map(table_estimate, due.graphs.values())]))
         keeping = compiled.with_goal or compiled
         keeps = due.query not in self._too_large and self.force_executor != "sql" and self._keeps(due, keeping, rows)
+        by_representatives = self._by_representatives(due, rows, keeps)
+        if by_representatives:
+            assert compiled.by_representatives is not None
+            keeps, compiled = False, compiled.by_representatives
+            due = replace(due, compiled=compiled)
+            self._drop(due.query)
         most = self.closed_rows if compiled.closures and not keeps else RESIDENT_ROWS if self._following or keeps else LOCAL_ROWS
         executor: ExecutorName = self.force_executor or ("local" if rows <= most and due.query not in self._too_large else "sql")
         closures = None
@@ -235,6 +242,8 @@ class Executor:
             closures = self._kept_closures(due)
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
         form, why = self._form(due, rows, most) if executor == "sql" else self._sampling(due, rows)
+        if by_representatives:
+            why = by_representatives
         if closures is not None and form == "plain":
             why = f"its closures are kept: {compiled.change_in_words}"
         samples = form in ("sampled", "shared")
@@ -304,6 +313,17 @@ class Executor:
         # Closures are better made anew where more changes between evaluations than a tenth of a window of 10,000 rows, a third of 100,000,
         # three fifths of 1,000,000 (docs/maintenance.md).
         return rows > KEPT_ROWS and due.compiled.changing <= 0.25 * math.log10(rows / KEPT_ROWS)
+
+    def _by_representatives(self, due: Due, rows: int, keeps: bool) -> str:
+        """Why its closures are computed by representatives of equal terms, anew at each T; empty where the rules of equality are applied as
+        they stand. Closures that are kept are given up for that only where more is said to be equal than a few terms."""
+        known = due.compiled.equality
+        if due.compiled.by_representatives is None or rows > self.closed_rows:
+            return ""
+        statements = known.statements + sum(content.count(SAME_AS) for content in due.streams.values())
+        if statements >= (MANY_EQUAL if keeps else 1):
+            return f"owl:sameAs by representatives: {statements} statements of it in streams and graphs"
+        return "owl:sameAs by representatives: rules may derive it" if known.is_derived and not keeps else ""
 
     def _form(self, due: Due, rows: int, most: int) -> tuple[Form, str]:
         """The form of a plan of Spark SQL, and why it is one: `most` rows are evaluated in tasks."""

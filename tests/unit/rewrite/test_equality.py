@@ -1,0 +1,144 @@
+"""owl:sameAs by representatives: against its rules, applied as they stand, and against the reference evaluator, over random ontologies with
+data; which rules allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, strategies as st
+
+from engine.execution.compiled import Compiled, Equality, constants_table
+from engine.execution.executor import Executor
+from engine.ir.rules import TRIPLE, Rule
+from engine.ir.substitution import mapped
+from engine.ir.terms import RDF_TYPE, SAME_AS, XSD, Constant, Term
+from engine.plan.nodes import ClosedSource, StaticSource, WindowSource
+from engine.records import Triple
+from engine.rewrite.equality import obstacle
+from engine.rewrite.owl2rl import OWL2RL
+from engine.rewrite.partial import compile_rules
+from engine.rewrite.reflexive import without_reflexive
+from engine.rewrite.rule_text import OWL, iri
+from engine.runtime.rows import graph_table as facts_of
+from engine.sql.dialect import DUCKDB
+from engine.sql.fixpoint import closure_text
+from engine.sql.lower import Lowering
+from engine.sql.sources import graph_table
+from engine.worker import bundles, equality
+from engine.worker.closures import close
+from engine.worker.database import connect, register
+from tests.differential.plans import in_process
+from tests.unit.rewrite.test_owl2rl_random import CLASSES, DATA, LITERALS, PROPERTIES, SCHEMA, THINGS, written
+from tests.unit.rewrite.under_rules import E, PLACES, Data, compiled, content_of_stream, evaluated, text, written as written_rules
+
+BLANKS = ("_:b0", "_:b1")
+PATTERNS = ("?x ?p ?y", "?x owl:sameAs ?y", "?x :p0 ?y", ":a :p0 ?y", "?x a ?c", ":b ?p ?y", "?x :p0 ?y . ?y :p1 ?z",
+            "?x a :C0 FILTER(?x != :a)",
+            "{ SELECT ?x (COUNT(*) AS ?n) WHERE { ?x :p0 ?y } GROUP BY ?x }", "{ SELECT DISTINCT ?y WHERE { ?x ?p ?y } }",
+            "?x :p0 ?y OPTIONAL { ?y a ?c }", "?x :p1 ?y FILTER NOT EXISTS { ?y :p0 ?x }", "?x :p0+ ?y", "?x ?p \"1\"^^xsd:integer")
+
+thing = st.sampled_from((*THINGS, *THINGS, *BLANKS))
+equal = st.tuples(st.sampled_from((*THINGS, *THINGS, *BLANKS, *CLASSES[:2], *PROPERTIES[:2])), st.just(SAME_AS),
+                  st.sampled_from((*THINGS, *THINGS, *BLANKS, *CLASSES[:2], *PROPERTIES[:2], *LITERALS[:3])))
+data = st.lists(st.one_of(DATA, equal, equal, st.tuples(thing, st.sampled_from(PROPERTIES), thing)), max_size=6)
+
+
+MAKING = st.one_of(
+    st.tuples(st.sampled_from(PROPERTIES), st.just(RDF_TYPE),
+              st.sampled_from([iri("FunctionalProperty"), iri("InverseFunctionalProperty")])),
+    st.tuples(st.sampled_from(CLASSES), st.just(iri("hasKey")), st.sampled_from(PROPERTIES).map(lambda p: (p,))),
+    st.tuples(st.sampled_from(PROPERTIES), st.just(iri("rdfs:subPropertyOf")), st.just(SAME_AS)))
+"""Schema by which terms become equal."""
+OWN = ("?x p0 ?y, ?y p0 ?z => ?x p1 ?z", "?x p0 ?y, literal ?y => ?x sameAs ?y", "?x p1 ?y, resource ?y => ?y p2 ?x",
+       "?x p0 ?y, ?x p1 ?z, ?y != ?z => ?y sameAs ?z", "?x p0 ?y, ?y p1 ?z => r(?x ?z)", "r(?x ?y), ?x p2 ?z => ?y p2 ?z",
+       "?x ?p ?y, ?p p2 ?y => ?x p0 ?x",
+       "?x sameAs ?y, ?x p0 ?z => ?y p1 ?z", "?x p2 ?y, ?x p1 ?y => false", "?x p0 ?y, ?z p0 ?y, ?x != ?z => false")
+"""Rules beside those of OWL 2 RL, with r an atom that is no triple."""
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Executor]:
+    with in_process() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with connect(threads=1) as made:
+        yield made
+
+
+@given(st.lists(st.one_of(SCHEMA, MAKING), max_size=4), st.lists(st.sampled_from(OWN), max_size=3, unique=True), st.booleans(),
+       data, data, data)
+def test_closures_are_those_of_the_rules(database: duckdb.DuckDBPyConnection, schema: list[object], own: list[str], reflexive: bool,
+                                         behind: list[object], first: list[object], second: list[object]) -> None:
+    """Of a graph, and at two T of a window beside it; with what is inconsistent."""
+    background = [*written(schema), *written(behind)]
+    compiled_rules = compile_rules(OWL2RL, background)
+    facts = tuple(Rule(fact.atom, (), name="schema", role="built-in") for fact in compiled_rules.facts)
+    rules = (*compiled_rules.rules, *facts, *map(_with_equality, (rule for one in written_rules(own).values() for rule in one.rules)))
+    if not reflexive:
+        rules = without_reflexive(rules, [(TRIPLE, (None, PROPERTIES[0], None))])
+    assert obstacle(rules) == ""
+    windows = {tick: list(written(part)) for tick, part in ((1, first), (2, second))}
+    by_representatives, by_rules = (closures(database, rules, background, windows, way) for way in (True, False))
+    assert by_representatives == by_rules
+
+
+def _with_equality(rule: Rule) -> Rule:
+    """A rule of one's own where it speaks of owl:sameAs."""
+    def term(found: Term) -> Term:
+        return Constant(SAME_AS) if found == Constant(f"<{E}sameAs>") else found
+    return replace(rule, head=mapped(rule.head, term), body=tuple(mapped(part, term) for part in rule.body))
+
+
+def closures(database: duckdb.DuckDBPyConnection, rules: Sequence[Rule], behind: Sequence[Triple], windows: dict[int, list[Triple]],
+             by_representatives: bool) -> list[object]:
+    """The facts of a graph's closure, and by T those of a window's beside it; what is inconsistent in each."""
+    static = ClosedSource("behind", (StaticSource("behind"),), None, tuple(rules), by_representatives)
+    window = ClosedSource("window", (WindowSource(0),), static, tuple(rules), by_representatives)
+    contents = [facts_of(dict.fromkeys(found)).append_column("tick", pa.array([tick] * len(dict.fromkeys(found)), pa.int64()))
+                for tick, found in windows.items()]
+    given_rows = {graph_table("behind"): facts_of(dict.fromkeys(behind)), "content": pa.concat_tables(contents)}
+    ticks = "ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES (1), (2)) AS t(tick))"
+    texts = [closure_text(source, DUCKDB, Lowering(DUCKDB, "q", 0)) for source in (static, window)]
+    constants = {name: constants_table(rows) for made in texts for name, rows in made.constants.items()}
+    found: list[object] = []
+    for name, table in (given_rows | constants).items():
+        register(database, name, table)
+    try:
+        for made in texts:
+            closing = made.ready([ticks, "x0 AS (SELECT * FROM content)"])
+            findings = close(database, closing) if closing.equality is None else equality.close(database, closing, closing.equality)
+            columns = ", ".join(made.columns)
+            found += [sorted(database.execute(f"SELECT {columns} FROM {closing.all}").fetchall(), key=repr),
+                      sorted(map(repr, findings.to_pylist())) if findings is not None else []]
+    finally:
+        for made in texts:
+            bundles.drop(database, made.name, by_representatives=by_representatives)
+        for name in given_rows | constants:
+            database.unregister(name)
+    return found
+
+
+@given(st.lists(SCHEMA, max_size=3), st.booleans(), data, data, data, st.sampled_from(PATTERNS), st.sampled_from(sorted(PLACES)))
+def test_answers_are_those_of_the_rules(executor: Executor, schema: list[object], streamed: bool, items: list[object], shown: list[object],
+                                        behind: list[object], pattern: str, place: str) -> None:
+    schemas, *others = (tuple(written(part)) for part in (schema, items, shown, behind))
+    given_data = Data((others[0] + (schemas if streamed else ()),), others[1], others[2] + (() if streamed else schemas))
+    query = f"PREFIX owl: <{OWL}> PREFIX xsd: <{XSD}> {text(place, pattern, ['owl2rl'])}"
+    by_rules = compiled(query, given_data, {})
+    if content_of_stream(given_data).mentions(by_rules.schema_words):
+        by_rules = by_rules.general
+    made = by_rules.by_representatives
+    assert made is not None
+    assert evaluated(executor, made, given_data) == evaluated(executor, without_equality(by_rules), given_data)
+
+
+def without_equality(made: Compiled) -> Compiled:
+    """The query with the rules of equality applied as they stand."""
+    return replace(made, equality=Equality("that is left out"), schema_words=frozenset())
