@@ -41,7 +41,6 @@ from engine.sql.steps import step_texts
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
 LOCAL_ROWS = 60_000         # of the windows of a query, where they are shipped with each evaluation
 RESIDENT_ROWS = 4_000_000   # where they stay in a worker: some 250 bytes each
-MANY_EQUAL = 16         # so many statements of owl:sameAs: with fewer, closures that are kept are not given up for representatives
 MOST_TEXTS = 32     # of one statement: there are as many as sets of kinds that its streams have had
 Form = Literal["plain", "sampled", "shared"]
 ClosureKey = tuple[str, str, bool, int, Role | None, bool]
@@ -68,7 +67,7 @@ class Equality:
             return f"-- owl:sameAs: by its rules: {self.obstacle}\n"
         derived = ", and rules may derive it" if self.is_derived else ""
         return (f"-- owl:sameAs: by representatives where there are statements of it: {self.statements} in static graphs{derived}; "
-                f"with fewer than {MANY_EQUAL} what is incremental keeps to its rules\n")
+                "what is incremental keeps to its rules while these derive little\n")
 
 
 @dataclass
@@ -121,8 +120,11 @@ class Compiled:
 
     def write(self) -> None:
         """Write what tasks need at each evaluation: for large schemas that takes seconds."""
-        for closure in self.text("local").closures:
-            self.constants_of(closure)
+        if self.by_representatives is not None and (self.equality.statements or self.equality.is_derived):
+            self.by_representatives.write()
+        else:
+            for closure in self.text("local").closures:
+                self.constants_of(closure)
 
     @property
     def keeps_closures(self) -> bool:

@@ -19,9 +19,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from engine.execution.compiled import LOCAL_ROWS, MANY_EQUAL, RESIDENT_ROWS, Compiled, Form
+from engine.execution.compiled import LOCAL_ROWS, RESIDENT_ROWS, Compiled, Form
 from engine.execution.content import Following, StreamContent, merge_estimates, table_estimate
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
+from engine.execution.equality import EqualTerms
 from engine.execution.kept import KeptClosures
 from engine.execution.pace import Paces
 from engine.execution.plan_job import ExecutorName, PlanJob, Ran, SqlPlans, Tasks
@@ -89,7 +90,7 @@ class Executor:
         self._closures: dict[str, KeptClosures] = {} if pump is None else pump._closures
         self._too_large: set[str] = set() if pump is None else pump._too_large
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
-        self._sharing, self._shapes = Sharing(), Shapes()
+        self._sharing, self._shapes, self._equal = Sharing(), Shapes(), EqualTerms()
         self._following = Following() if pump is None and forgets else None
         self._sampled: dict[str, _Sampled] = {}   # by query, of its last evaluation
         self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
@@ -184,6 +185,7 @@ class Executor:
         self.ran.pop(query, None)
         self._too_large.discard(query)
         self._over.pop(query, None)
+        self._equal.forget(query)
         self._sharing.forget(query)
         self._shapes.forget(query)
         self._sql.forget(query)
@@ -316,14 +318,18 @@ class Executor:
 
     def _by_representatives(self, due: Due, rows: int, keeps: bool) -> str:
         """Why its closures are computed by representatives of equal terms, anew at each T; empty where the rules of equality are applied as
-        they stand. Closures that are kept are given up for that only where more is said to be equal than a few terms."""
+        they stand. Closures that are kept are given up for that where these rules would derive more than the windows have."""
         known = due.compiled.equality
         if due.compiled.by_representatives is None or rows > self.closed_rows:
             return ""
         statements = known.statements + sum(content.count(SAME_AS) for content in due.streams.values())
-        if statements >= (MANY_EQUAL if keeps else 1):
-            return f"owl:sameAs by representatives: {statements} statements of it in streams and graphs"
-        return "owl:sameAs by representatives: rules may derive it" if known.is_derived and not keeps else ""
+        stated = f"{statements} statements of it in streams and graphs"
+        if not keeps:
+            why = stated if statements else "rules may derive it" if known.is_derived else ""
+        else:
+            derived = self._equal.derived(due, statements)
+            why = f"of {stated} its rules would derive some {derived} facts" if derived > max(rows, KEPT_ROWS) else ""
+        return f"owl:sameAs by representatives: {why}" if why else ""
 
     def _form(self, due: Due, rows: int, most: int) -> tuple[Form, str]:
         """The form of a plan of Spark SQL, and why it is one: `most` rows are evaluated in tasks."""

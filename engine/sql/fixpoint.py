@@ -115,9 +115,9 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, rep
 
 
 def _named(rules: Sequence[Rule]) -> set[str]:
-    """The terms that rules name by which something follows."""
+    """The terms that rules name."""
     found: set[str] = set()
-    for part in (part for rule in rules if not isinstance(rule.head, Falsum) for part in (rule.head, *rule.body)):
+    for part in (part for rule in rules for part in (rule.head, *rule.body)):
         match part:
             case Atom(terms=terms):
                 found |= {term.token for term in terms if isinstance(term, Constant)}
@@ -208,7 +208,8 @@ def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, .
     states = {"known": part_table(source.name, "state"), "beside": part_table(source.name, "kept_beside")}
     behind = ""
     if source.background is not None:
-        seen = _behind(source, columns, further, closure_table(source.background.name), closure_table(source.name))
+        graphs = part_of(source.name, "graphs") if source.by_representatives else closure_table(source.name)
+        seen = _behind(source, columns, further, closure_table(source.background.name), graphs)
         behind = f" UNION ALL {seen}"
     return ", ".join(f"{source.name}_{word} AS {dialect.inline}({own}{f' UNION ALL SELECT {listed} FROM {table}' if kept else ''}{behind})"
                      for word, table in states.items())

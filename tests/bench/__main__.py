@@ -15,8 +15,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from tests.bench import (bsbm, bulk, change, closure, commands, compiling, equality, join, lars, latency, maintenance, many, plan, report, shapes,
-                         start, step, timed, topics)
+from tests.bench import (bsbm, bulk, change, closure, commands, compiling, equality, join, lars, latency, maintenance, many, plan, report,
+                         shapes, start, step, timed, topics)
 from tests.bench.figures import Figure
 from tests.bench.settings import Settings
 

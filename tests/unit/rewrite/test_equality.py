@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.execution.compiled import Compiled, Equality, constants_table
+from engine.execution.due import Due
 from engine.execution.executor import Executor
 from engine.ir.rules import TRIPLE, Rule
 from engine.ir.substitution import mapped
@@ -19,7 +20,7 @@ from engine.ir.terms import RDF_TYPE, SAME_AS, XSD, Constant, Term
 from engine.plan.nodes import ClosedSource, StaticSource, WindowSource
 from engine.records import Triple
 from engine.rewrite.equality import obstacle
-from engine.rewrite.owl2rl import OWL2RL
+from engine.rewrite.owl2rl import OWL2RL, RDFS
 from engine.rewrite.partial import compile_rules
 from engine.rewrite.reflexive import without_reflexive
 from engine.rewrite.rule_text import OWL, iri
@@ -33,7 +34,8 @@ from engine.worker.closures import close
 from engine.worker.database import connect, register
 from tests.differential.plans import in_process
 from tests.unit.rewrite.test_owl2rl_random import CLASSES, DATA, LITERALS, PROPERTIES, SCHEMA, THINGS, written
-from tests.unit.rewrite.under_rules import E, PLACES, Data, compiled, content_of_stream, evaluated, text, written as written_rules
+from tests.unit.rewrite.under_rules import E, PLACES, STREAM, TICK, Data, compiled, content_of_stream, evaluated, tables, text
+from tests.unit.rewrite.under_rules import written as written_rules
 
 BLANKS = ("_:b0", "_:b1")
 PATTERNS = ("?x ?p ?y", "?x owl:sameAs ?y", "?x :p0 ?y", ":a :p0 ?y", "?x a ?c", ":b ?p ?y", "?x :p0 ?y . ?y :p1 ?z",
@@ -80,7 +82,7 @@ def test_closures_are_those_of_the_rules(database: duckdb.DuckDBPyConnection, sc
     background = [*written(schema), *written(behind)]
     compiled_rules = compile_rules(OWL2RL, background)
     facts = tuple(Rule(fact.atom, (), name="schema", role="built-in") for fact in compiled_rules.facts)
-    rules = (*compiled_rules.rules, *facts, *map(_with_equality, (rule for one in written_rules(own).values() for rule in one.rules)))
+    rules = (*compiled_rules.rules, *facts, *own_rules(own))
     if not reflexive:
         rules = without_reflexive(rules, [(TRIPLE, (None, PROPERTIES[0], None))])
     assert obstacle(rules) == ""
@@ -89,11 +91,12 @@ def test_closures_are_those_of_the_rules(database: duckdb.DuckDBPyConnection, sc
     assert by_representatives == by_rules
 
 
-def _with_equality(rule: Rule) -> Rule:
-    """A rule of one's own where it speaks of owl:sameAs."""
+def own_rules(lines: Sequence[str]) -> list[Rule]:
+    """Rules of one's own, which may speak of owl:sameAs."""
     def term(found: Term) -> Term:
         return Constant(SAME_AS) if found == Constant(f"<{E}sameAs>") else found
-    return replace(rule, head=mapped(rule.head, term), body=tuple(mapped(part, term) for part in rule.body))
+    return [replace(rule, head=mapped(rule.head, term), body=tuple(mapped(part, term) for part in rule.body), role="written")
+            for rule in written_rules(lines)["own"].rules]
 
 
 def closures(database: duckdb.DuckDBPyConnection, rules: Sequence[Rule], behind: Sequence[Triple], windows: dict[int, list[Triple]],
@@ -142,3 +145,56 @@ def test_answers_are_those_of_the_rules(executor: Executor, schema: list[object]
 def without_equality(made: Compiled) -> Compiled:
     """The query with the rules of equality applied as they stand."""
     return replace(made, equality=Equality("that is left out"), schema_words=frozenset())
+
+
+SAFE = ("?x p0 ?y, ?y p1 ?z => ?x p2 ?z", "?x p0 ?y, resource ?y => ?y p1 ?x", "?x p0 ?y, ?x p0 ?z, ?y != ?z => ?z sameAs ?y",
+        "?x p0 ?y, ?x p1 ?y, ?x != ?y => false", "?x ?p ?y, ?p != ?q, ?x ?q ?y => ?x ?p ?y")
+UNSAFE = ("?x p0 ?y, ?x p0 ?z, ?y != ?z => ?y p1 ?z", "?x p0 ?y, ?x p0 ?z, ?y != ?z => ?x sameAs ?x",
+          "?x p0 ?y, ?k := value(?y) => ?x p1 ?k", "?x p0 ?y, ?y != ?x => ?x p1 ?y", " => r(p0 p1)")
+
+
+@pytest.mark.parametrize("line", SAFE)
+def test_rules_that_keep_to_what_is_equal_allow_it(line: str) -> None:
+    assert obstacle((*OWL2RL.rules, *own_rules([line]))) == ""
+
+
+@pytest.mark.parametrize("line", UNSAFE)
+def test_rules_that_may_tell_equal_terms_apart_do_not(line: str) -> None:
+    assert obstacle((*OWL2RL.rules, *own_rules([line]))) == "r0 may tell equal terms apart"
+
+
+def test_without_the_rules_of_equality_there_is_nothing_to_tell() -> None:
+    assert obstacle(RDFS.rules) is None
+    assert obstacle([rule for rule in OWL2RL.rules if rule.name != "eq-trans"]) is None
+
+
+def test_it_is_told_why(executor: Executor) -> None:
+    named = written_rules(["?x p0 ?y => ?y p1 ?x"]) | written_rules(["?x p0 ?y, ?y != ?x => ?x p1 ?y"], "apart")
+    data = Data((((THINGS[0], SAME_AS, THINGS[1]),), ((THINGS[1], PROPERTIES[0], THINGS[2]),)), ((THINGS[0], SAME_AS, THINGS[2]),))
+
+    def asked(*rules: str) -> Compiled:
+        return compiled(text("default with FROM", ":a :p1 ?y", rules), data, named)
+
+    def ran(made: Compiled) -> str:
+        executor.evaluate([Due("q", made, (TICK,), -1, {STREAM: content_of_stream(data)}, tables(data))])
+        return executor.ran["q"].why
+
+    assert "-- owl:sameAs: by representatives where there are statements of it: 1 in static graphs; " in asked("owl2rl", "own").explain()
+    assert ran(asked("owl2rl", "own")) == "owl:sameAs by representatives: 2 statements of it in streams and graphs"
+    assert "-- owl:sameAs: by its rules: r0 may tell equal terms apart\n" in asked("owl2rl", "apart").explain()
+    assert "representatives" not in ran(asked("owl2rl", "apart"))
+    assert "owl:sameAs" not in asked("own").explain() + ran(asked("own"))
+
+
+def test_closures_are_kept_while_the_rules_of_equality_derive_little() -> None:
+    def ran(size: int) -> tuple[str, str]:
+        names = [f"<{E}n{number}>" for number in range(size)]
+        data = Data((tuple((one, SAME_AS, other) for one, other in zip(names, names[1:])),))
+        made = compiled(text("default", ":n0 owl:sameAs ?y", ["owl2rl"], f"PREFIX owl: <{OWL}> SELECT *"), data, {})
+        executor.evaluate([Due("q", made, (TICK,), -1, {STREAM: content_of_stream(data)}, {})])
+        return executor.choices["q"][1], executor.ran["q"].why
+
+    with in_process("incremental") as executor:
+        assert ran(3) == ("recompute", "its closures are kept: 100% of its windows is new at an evaluation")    # the first is made anew
+        assert ran(30) == ("recompute", "owl:sameAs by representatives: of 29 statements of it in streams and graphs its rules would derive "
+                                        "some 27000 facts")

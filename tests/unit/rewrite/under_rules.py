@@ -67,7 +67,7 @@ Bag = Counter[tuple[tuple[str, str], ...]]
 
 def compiled(query: str, data: Data, rules: Mapping[str, RuleSet]) -> Compiled:
     """The query, against the static graphs and rule sets."""
-    return compile_statement(parse(query), Catalog({STREAM: "event"}, _tables(data), {**BUILT_IN_RULES, **rules}), "q")
+    return compile_statement(parse(query), Catalog({STREAM: "event"}, tables(data), {**BUILT_IN_RULES, **rules}), "q")
 
 
 def planned(executor: Executor, query: str, data: Data, rules: Mapping[str, RuleSet]) -> Bag:
@@ -77,7 +77,7 @@ def planned(executor: Executor, query: str, data: Data, rules: Mapping[str, Rule
 
 def evaluated(executor: Executor, made: Compiled, data: Data) -> tuple[Bag, tuple[str, ...]]:
     """The answers of a query, as a bag, and what is inconsistent."""
-    answer, = executor.evaluate([Due("q", made, (TICK,), -1, {STREAM: content_of_stream(data)}, _tables(data))])
+    answer, = executor.evaluate([Due("q", made, (TICK,), -1, {STREAM: content_of_stream(data)}, tables(data))])
     executor.forget("q")
     if answer.error is not None:
         raise answer.error
@@ -119,5 +119,5 @@ def _here(part: Any) -> Any:
     return replace(part, terms=tuple(Constant(t.token.replace(OWL, E)) if isinstance(t, Constant) else t for t in part.terms))
 
 
-def _tables(data: Data) -> dict[str, object]:
+def tables(data: Data) -> dict[str, object]:
     return {f"{E}shown": graph_table(tuple(dict.fromkeys(data.shown))), f"{E}behind": graph_table(tuple(dict.fromkeys(data.behind)))}
