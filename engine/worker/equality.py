@@ -4,7 +4,7 @@ that say so; facts written anew for that; at the end the view that expands them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -45,15 +45,11 @@ class Classes:
             self._above[right] = left
             first, second = self._first[left], self._first.pop(right)
             for kind, term in second.items():
-                known = first.get(kind)
-                if known is None:
-                    first[kind] = term
-                    continue
-                (_, winner), (may_move, loser) = sorted((known, term), key=lambda found: (found[0], found[1]))
-                first[kind] = min(known, term)
-                if may_move:
-                    moved[key, loser] = winner
-                    self._members.setdefault((key, winner), [winner]).extend(self._members.pop((key, loser), [loser]))
+                first[kind], *others = sorted((term, *([first[kind]] if kind in first else [])))
+                for may_move, loser in others:
+                    if may_move:
+                        moved[key, loser] = first[kind][1]
+                        self._take(key, first[kind][1], loser)
         return {node: self._last(node, moved) for node in moved}
 
     def rows(self) -> list[tuple[Key, str, str]]:
@@ -70,10 +66,19 @@ class Classes:
             node = above
         return node
 
-    def _last(self, node: Node, moved: Mapping[Node, str]) -> str:
-        key, term = node
+    def _take(self, key: Key, winner: str, loser: str) -> None:
+        """One term stands for those of another, too. The shorter list is appended: there may be many terms."""
+        short, long = sorted((self._members.pop((key, term), [term]) for term in (winner, loser)), key=len)
+        long.extend(short)
+        self._members[key, winner] = long
+
+    def _last(self, node: Node, moved: dict[Node, str]) -> str:
+        """What stands for a term in the end; so it does for all that stood for it in between."""
+        (key, term), between = node, []
         while (key, term) in moved:
+            between.append((key, term))
             term = moved[key, term]
+        moved.update(dict.fromkeys(between, term))
         return term
 
 
