@@ -95,7 +95,7 @@ class SameRounds(Rounds):
         super().start()
         equality, tables = self._equality, [self.closing.all]
         if equality.behind:
-            self._make("graphs", f"SELECT DISTINCT {', '.join(equality.keys) or '1 AS u'} FROM {equality.all}")
+            self._note_graphs()
             replace(self.connection, "VIEW", equality.part("behind"), equality.seen_behind)
             tables.append(equality.part("behind"))
             equal = part_of(equality.behind, "equal")
@@ -106,6 +106,7 @@ class SameRounds(Rounds):
         self._join(pair for table in tables for pair in self._pairs(table))
         if equality.behind:
             self.connection.execute(equality.known_behind())
+            self._note_graphs()     # of one that has nothing of its own nothing is told
         self.found = count_rows(self.connection, self.closing.all)
 
     def advance(self, due: Round) -> bool:
@@ -166,6 +167,9 @@ class SameRounds(Rounds):
         self._make("added", equality.added())
         for table in tables:
             self.connection.execute(f"INSERT INTO {table} SELECT * FROM {equality.part('added')}")
+
+    def _note_graphs(self) -> None:
+        self._make("graphs", f"SELECT DISTINCT {', '.join(self._equality.keys) or '1 AS u'} FROM {self._equality.all}")
 
     def _make(self, part: Part, text: str) -> None:
         replace(self.connection, "TABLE", self._equality.part(part), text)
