@@ -10,22 +10,25 @@ from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from engine.execution.compiled import STAGES, Compiled
+from engine.execution.compiled import STAGES, Compiled, Equality
 from engine.execution.content import merge_estimates, table_estimate
 from engine.ir.printer import Pass
 from engine.ir.rules import RuleSet
 from engine.ir.stages import divide
 from engine.ir.statement import BACKGROUND, REASONING, Program, Statement, TimedProgram
+from engine.ir.terms import SAME_AS
 from engine.ir.windows import with_rule_windows
 from engine.plan import derivations
 from engine.plan.build import Builder
 from engine.plan.dataset import Dataset, dataset, entailed, goal_plan, program_plan
-from engine.plan.nodes import MergedSource, Plan, StaticSource, TimedSource
+from engine.plan.nodes import MergedSource, Plan, StaticSource, TimedSource, closures, sources
 from engine.plan.order import Estimate
 from engine.plan.timed import StagedPlan, staged_plan, timed_plan
 from engine.records import Triple
 from engine.rewrite.alternatives import NotUnfolded
+from engine.rewrite.equality import derives_equality, obstacle
 from engine.rewrite.owl2rl import BUILT_IN as BUILT_IN_RULES, RULES_OF
 from engine.rewrite.programs import Programs, schema_words, united
 from engine.rewrite.relevance import ANYTHING, Goal, goals_of
@@ -63,10 +66,27 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     plan = build(estimate)
     closed_plan = plan if closed is data else Builder(closed, estimate).build(validated.query)
     goal = goal_plan(validated, closed_plan, closed.default, _windows_of(validated))
-    compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, passes, staged=chain, derived=timed)
+    equality = _equality(plan, statement, catalog, without)
+    if equality.obstacle is not None:
+        passes = (*passes, Pass("equality", passes[-1].rules, f"owl:sameAs by {'its rules: ' if equality.obstacle else 'representatives'}"
+                                                              f"{equality.obstacle}"))
+    compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, passes, staged=chain, derived=timed,
+                        equality=equality)
     if until == "spark":
         compiled.write()
     return compiled
+
+
+def _equality(plan: Plan, statement: Statement, catalog: Catalog, without: frozenset[str]) -> Equality:
+    """Whether the closures of a plan may be computed by representatives of equal terms, and what asks for that."""
+    rules = [closed.rules for closed in closures(sources(plan))]
+    found = [obstacle(one) for one in rules]
+    if not rules or None in found:
+        return Equality()
+    graphs = {g.iri for g in (*statement.graphs, *statement.reasoning_graphs)}
+    stated = sum(pc.sum(pc.equal(catalog.graphs[iri]["p"], SAME_AS)).as_py() or 0 for iri in graphs)
+    why = "that is left out" if "equality" in without else next(filter(None, found), "")
+    return Equality(why, stated, any(map(derives_equality, rules)))
 
 
 def _compile_program(statement: Statement, catalog: Catalog, identity: str, until: str, without: frozenset[str]) -> Compiled:

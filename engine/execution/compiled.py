@@ -24,7 +24,7 @@ from engine.plan.graphs import growing
 from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
 from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, Plan, Project, Sample, Scan, TimedSource, closures, own_leaves,
-                               sources, with_names)
+                               sources, with_names, with_representatives)
 from engine.plan.order import Estimate
 from engine.plan.shape import Shape, shape_of
 from engine.plan.timed import StagedPlan, TimedPlan
@@ -47,6 +47,27 @@ ClosureKey = tuple[str, str, bool, int, Role | None, bool]
 _WRITTEN: WeakValueDictionary[ClosureKey, ClosureText] = WeakValueDictionary()
 """The texts of closures that some statement has, and recent ones; the name of a closure follows from all that it is."""
 _RECENT: deque[ClosureText] = deque(maxlen=MOST_TEXTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """What is known of owl:sameAs before a statement is evaluated: why its rules are applied as they stand (empty where equal terms may
+    stand for each other, None where there are no such rules), how many statements of it static graphs have, and whether rules may derive it
+    from other statements than those of it, for other terms than literals."""
+
+    obstacle: str | None = None
+    statements: int = 0
+    is_derived: bool = False
+
+    def text(self) -> str:
+        """The same as a comment before a plan."""
+        if self.obstacle is None:
+            return ""
+        if self.obstacle:
+            return f"-- owl:sameAs: by its rules: {self.obstacle}\n"
+        derived = ", and rules may derive it" if self.is_derived else ""
+        return (f"-- owl:sameAs: by representatives where there are statements of it: {self.statements} in static graphs{derived}; "
+                "what is incremental keeps to its rules while these derive little\n")
 
 
 @dataclass
@@ -72,6 +93,7 @@ class Compiled:
     undecided: bool = False
     staged: StagedPlan | None = field(default=None, repr=False)
     derived: TimedSource | None = None
+    equality: Equality = Equality()
 
     def adapt(self, rows: int, live: Callable[[], Estimate]) -> None:
         """Order the joins anew, by `live` counts, once the streams hold four times (or a quarter of) what they did. Answers stay."""
@@ -83,7 +105,7 @@ class Compiled:
             self.plan = plan
             self.texts.clear()
             self._apart.clear()
-            for follows in ("sampled", "shared", "shape", "closures"):
+            for follows in ("sampled", "shared", "shape", "closures", "by_representatives"):
                 self.__dict__.pop(follows, None)
 
     @cached_property
@@ -98,8 +120,11 @@ class Compiled:
 
     def write(self) -> None:
         """Write what tasks need at each evaluation: for large schemas that takes seconds."""
-        for closure in self.text("local").closures:
-            self.constants_of(closure)
+        if self.by_representatives is not None and (self.equality.statements or self.equality.is_derived):
+            self.by_representatives.write()
+        else:
+            for closure in self.text("local").closures:
+                self.constants_of(closure)
 
     @property
     def keeps_closures(self) -> bool:
@@ -134,6 +159,15 @@ class Compiled:
         if any(map(is_volatile, (f.condition for f in goal.source.parts[0].rules[-1].body if isinstance(f, Test)))):
             return None
         return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
+
+    @cached_property
+    def by_representatives(self) -> Compiled | None:
+        """The query with closures that are computed by representatives of equal terms; None where these are told apart."""
+        if self.equality.obstacle != "" or any(closed.view_lengths for closed in self.closures):
+            return None
+        return replace(self, plan=with_representatives(self.plan), build=lambda live: with_representatives(self.build(live)), goal=None,
+                       schema_words=frozenset(), equality=Equality(),
+                       texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
 
     def with_own_closures(self, mark: str, *, static: bool) -> Compiled:
         """The same with closures of its own, whose names end in `mark`: those with intervals, which a query keeps, or all of them, `static`
@@ -265,7 +299,7 @@ class Compiled:
                 kept = "incremental in tasks, recompute by Spark SQL" if isinstance(self.plan, Begun) else either
                 text = own.text("sql")
                 graphs = f"-- paths: {growing()}\n" if text.rounds else ""
-                return (f"-- executor: local where windows fit into a worker, sql above\n-- strategy: {kept}\n{graphs}"
+                return (f"-- executor: local where windows fit into a worker, sql above\n-- strategy: {kept}\n{graphs}{self.equality.text()}"
                         f"WITH ticks, windows (for each evaluation),\n{text.body}")
         raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")
 

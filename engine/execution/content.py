@@ -128,6 +128,10 @@ class StreamContent:
         estimates = [chunk.estimate for chunk in self.chunks]
         return any(not words.isdisjoint(e.predicates) or not words.isdisjoint(e.classes) for e in estimates)
 
+    def count(self, property_: str) -> int:
+        """How many facts have a property."""
+        return sum(chunk.estimate.predicates.get(property_, 0) for chunk in self.chunks)
+
 
 class Chunk:
     """An immutable part of a stream's content with its bounds; `part` is the number of the append that it came with."""

@@ -22,6 +22,7 @@ import pyarrow as pa
 from engine.execution.compiled import LOCAL_ROWS, RESIDENT_BYTES, Compiled, Form
 from engine.execution.content import Following, StreamContent, merge_estimates, table_estimate
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
+from engine.execution.equality import EqualTerms
 from engine.execution.kept import KeptClosures
 from engine.execution.pace import Paces
 from engine.execution.plan_job import ExecutorName, PlanJob, Ran, SqlPlans, Tasks
@@ -29,6 +30,7 @@ from engine.execution.program_steps import TimedPrograms, behind, state_at, take
 from engine.execution.shapes import Shapes, Sharing
 from engine.functions.typed import ANY_KIND, Kinds
 from engine.ir.statement import Program, StreamSource
+from engine.ir.terms import SAME_AS
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.plan.graphs import WORDS, Chosen
 from engine.plan.nodes import KeptSource, StaticSource, ValiditySource
@@ -88,7 +90,7 @@ class Executor:
         self._closures: dict[str, KeptClosures] = {} if pump is None else pump._closures
         self._too_large: set[str] = set() if pump is None else pump._too_large
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
-        self._sharing, self._shapes = Sharing(), Shapes()
+        self._sharing, self._shapes, self._equal = Sharing(), Shapes(), EqualTerms()
         self._following = Following() if pump is None and forgets else None
         self._sampled: dict[str, _Sampled] = {}   # by query, of its last evaluation
         self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
@@ -183,6 +185,7 @@ class Executor:
         self.ran.pop(query, None)
         self._too_large.discard(query)
         self._over.pop(query, None)
+        self._equal.forget(query)
         self._sharing.forget(query)
         self._shapes.forget(query)
         self._sql.forget(query)
@@ -229,6 +232,12 @@ class Executor:
         by_rounds = due.paths in ("sql", "graphframes") and bool(compiled.text("sql", True).rounds)
         forced = self.force_executor or ("sql" if by_rounds else None)
         keeps = due.query not in self._too_large and forced != "sql" and self._keeps(due, keeping, rows)
+        by_representatives = self._by_representatives(due, rows, keeps)
+        if by_representatives:
+            assert compiled.by_representatives is not None
+            keeps, compiled = False, compiled.by_representatives
+            due = replace(due, compiled=compiled)
+            self._drop(due.query)
         resident = self._tasks.memory // RESIDENT_BYTES
         most = self.closed_rows if compiled.closures and not keeps else resident if self._following or keeps else LOCAL_ROWS
         executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self._too_large else "sql")
@@ -238,6 +247,8 @@ class Executor:
             closures = self._kept_closures(due)
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
         form, why = self._form(due, rows, most, by_rounds) if executor == "sql" else self._sampling(due, rows)
+        if by_representatives:
+            why = by_representatives
         if closures is not None and form == "plain":
             why = f"its closures are kept: {compiled.change_in_words}"
         samples = form in ("sampled", "shared")
@@ -307,6 +318,21 @@ class Executor:
         # Closures are better made anew where more changes between evaluations than a tenth of a window of 10,000 rows, a third of 100,000,
         # three fifths of 1,000,000 (docs/maintenance.md).
         return rows > KEPT_ROWS and due.compiled.changing <= 0.25 * math.log10(rows / KEPT_ROWS)
+
+    def _by_representatives(self, due: Due, rows: int, keeps: bool) -> str:
+        """Why its closures are computed by representatives of equal terms, anew at each T; empty where the rules of equality are applied as
+        they stand. Closures that are kept are given up for that where these rules would derive more than the windows have."""
+        known = due.compiled.equality
+        if due.compiled.by_representatives is None or rows > self.closed_rows:
+            return ""
+        statements = known.statements + sum(content.count(SAME_AS) for content in due.streams.values())
+        stated = f"{statements} statements of it in streams and graphs"
+        if not keeps:
+            why = stated if statements else "rules may derive it" if known.is_derived else ""
+        else:
+            derived = self._equal.derived(due, statements)
+            why = f"of {stated} its rules would derive some {derived} facts" if derived > max(rows, KEPT_ROWS) else ""
+        return f"owl:sameAs by representatives: {why}" if why else ""
 
     def _form(self, due: Due, rows: int, most: int, by_rounds: bool) -> tuple[Form, str]:
         """The form of a plan of Spark SQL, and why it is one: `most` rows are evaluated in tasks, closures of paths `by_rounds` are not."""

@@ -84,12 +84,14 @@ Base = WindowSource | ValiditySource | ViewSource | ItemsSource | StaticSource |
 class ClosedSource:
     """What `base` entails by `rules` beyond what `background`, closed itself, holds already (without one: all of it); `name` tells it from
     all others. What the base is made of says when its facts hold: at all times those of graphs, at each T those of windows, and between the
-    points of their facts those of `ValiditySource`; of items each holds in its own graph."""
+    points of their facts those of `ValiditySource`; of items each holds in its own graph. `by_representatives`: while it is computed one of
+    the terms that are owl:sameAs each other stands for all."""
 
     name: str
     base: tuple[Base, ...]
     background: ClosedSource | None = None
     rules: tuple[Rule, ...] = field(default=(), compare=False, repr=False)
+    by_representatives: bool = False
 
     @property
     def is_static(self) -> bool:
@@ -550,7 +552,21 @@ def with_below(plan: Plan, again: Callable[[Plan], Plan]) -> Plan:
 
 
 def with_names(plan: Plan, name: Callable[[ClosedSource], str]) -> Plan:
-    """The plan with other names for its closures; what several nodes share they share still."""
+    """The plan with other names for its closures."""
+    return with_closures(plan, lambda closed: replace(closed, name=name(closed)))
+
+
+def with_representatives(plan: Plan) -> Plan:
+    """The plan with closures that are computed by representatives. Which terms are equal changes from T to T, so each T is closed by
+    itself."""
+    def changed(closed: ClosedSource) -> ClosedSource:
+        base = tuple(WindowSource(part.index) if isinstance(part, ValiditySource) else part for part in closed.base)
+        return replace(closed, name=f"{closed.name}_same", base=base, by_representatives=True)
+    return with_closures(plan, changed)
+
+
+def with_closures(plan: Plan, change: Callable[[ClosedSource], ClosedSource]) -> Plan:
+    """The plan with other closures, each given over its changed background; what several nodes share they share still."""
     done: dict[int, tuple[Any, Any]] = {}
     kinds = {*get_args(Plan), *get_args(Source)}
 
@@ -560,9 +576,9 @@ def with_names(plan: Plan, name: Callable[[ClosedSource], str]) -> Plan:
         if type(part) not in kinds:
             return part
         if id(part) not in done:
-            found = {own.name: again(getattr(part, own.name)) for own in fields(part)}
-            done[id(part)] = part, replace(part, **found | ({"name": name(part)} if isinstance(part, ClosedSource) else {}))
+            made = replace(part, **{own.name: again(getattr(part, own.name)) for own in fields(part)})
+            done[id(part)] = part, change(made) if isinstance(part, ClosedSource) else made
         return done[id(part)][1]
 
-    renamed: Plan = again(plan)
-    return renamed
+    changed: Plan = again(plan)
+    return changed

@@ -4,12 +4,13 @@
 - `reflexive`: that each term is equal to itself goes into the rules that read it;
 - `relevance`: rules and rows by which nothing can follow that the query asks go;
 - `unfold`: rules that allow it become patterns of the query, and none is left;
-- `magic`: of what is left only that is derived which leads to terms that the query names; closures are made of it (engine/plan/dataset.py).
+- `magic`: of what is left only that is derived which leads to terms that the query names; closures are made of it (engine/plan/dataset.py);
+- `equality`: whether equal terms may stand for each other while these rules are applied.
 
 Each may be left out (`compile_statement`), and answers are the same: a treatment of every case (tests/treatments.py).
 """
 
-PASSES = ("partial", "reflexive", "relevance", "unfold", "magic")
+PASSES = ("partial", "reflexive", "relevance", "unfold", "magic", "equality")
 """The names of the passes, in order."""
 
 __all__ = ["PASSES"]

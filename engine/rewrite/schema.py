@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from engine.grouping import by_key
 from engine.ir.strata import reachable
-from engine.ir.terms import RDF_TYPE
+from engine.ir.terms import RDF_TYPE, SAME_AS
 from engine.records import Triple
 from engine.rewrite.rule_text import iri
 
 SUB_CLASS, SUB_PROPERTY = iri("rdfs:subClassOf"), iri("rdfs:subPropertyOf")
 DOMAIN, RANGE = iri("rdfs:domain"), iri("rdfs:range")
-SAME, FIRST, REST, NIL = iri("sameAs"), iri("rdf:first"), iri("rdf:rest"), iri("rdf:nil")
+SAME, FIRST, REST, NIL = SAME_AS, iri("rdf:first"), iri("rdf:rest"), iri("rdf:nil")
 _EQUAL_CLASS, _EQUAL_PROPERTY, _INVERSE = iri("equivalentClass"), iri("equivalentProperty"), iri("inverseOf")
 
 LISTS = frozenset(map(iri, ("intersectionOf", "unionOf", "oneOf", "propertyChainAxiom", "hasKey", "members", "distinctMembers")))

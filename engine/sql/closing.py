@@ -14,6 +14,7 @@ from engine.ir.strata import rounds
 from engine.ir.terms import RDF_TYPE
 from engine.plan.derive import Seen, Shape
 from engine.sql.dialect import fixed
+from engine.sql.equality import Equality
 from engine.sql.sources import closure_table
 
 FINDINGS_READ = 100_000
@@ -106,7 +107,8 @@ class Stratum:
 class Closing:
     """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
     at the end `checks` find what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` is the
-    table of the background, `graphs` are those of the static graphs that it is made of."""
+    table of the background, `graphs` are those of the static graphs that it is made of. With an `equality` the rounds work with
+    representatives."""
 
     name: str
     first: str
@@ -119,6 +121,7 @@ class Closing:
     behind: tuple[str, ...] = ()
     graphs: tuple[str, ...] = ()
     kept: Kept | None = None
+    equality: Equality | None = None
 
     @property
     def all(self) -> str:

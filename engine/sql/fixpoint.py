@@ -7,11 +7,11 @@ that is ``{name}_known``, and where that will do what is ``{name}_beside`` its n
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.functions.typed import Kind
-from engine.ir.expressions import variables_of
-from engine.ir.rules import Assign, Atom, Falsum, Role, Rule, Test
+from engine.ir.expressions import variables_of, walk
+from engine.ir.rules import Assign, Atom, Falsum, Role, Rule, Table, Test
 from engine.ir.strata import endless, strata
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, properties_read, row_of, shapes, steps, whole, width
@@ -19,6 +19,7 @@ from engine.plan.nodes import Begun, ClosedSource, StaticSource, ViewSource, lea
 from engine.sql.closing import CheckText, Closing, Kept, StepText, Stratum, part_table
 from engine.sql.dialect import Dialect, fixed
 from engine.sql.emit import Emitter
+from engine.sql.equality import Equality, part_of
 from engine.sql.functions.values import constant_companions
 from engine.sql.lower import Lowering
 from engine.sql.relation import MOST_INLINE, Constants, Relation
@@ -37,7 +38,8 @@ _ALWAYS = {"lo": f"CAST({MIN} AS BIGINT) AS lo", "hi": f"CAST({MAX} AS BIGINT) A
 class ClosureText:
     """How a closure is computed: it starts with `base` (over the texts of the sources) as what is known and new; then the steps of each
     stratum give what is new until that is nothing. They read the tables ``{name}_all`` and ``{name}_new``, and those of `constants`; joins
-    see what is `known`, and where the closure is kept what is `known_kept`."""
+    see what is `known`, and where the closure is kept what is `known_kept`. By representatives (`equality`) they see what is
+    `known_same`, and `known` is what these stand for."""
 
     source: ClosedSource
     columns: tuple[str, ...]
@@ -48,6 +50,8 @@ class ClosureText:
     strata: tuple[Stratum, ...]
     checks: tuple[CheckText, ...]
     constants: Mapping[str, Constants]
+    equality: Equality | None = None
+    known_same: str = ""
 
     @property
     def name(self) -> str:
@@ -62,12 +66,16 @@ class ClosureText:
         best = ["max(hi) AS hi"] if source.has_intervals else []
         merged = ", ".join([*self.identity, *best, *(f"min({c}) AS {c}" for c in _TYPED)])
         known = f"WITH {times}, {self.known if kept is None else self.known_kept}"
-        before = f"{known} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
+        seen = f"WITH {times}, {self.known_same}" if self.equality else known
+        before = f"{seen} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
         after = (f") AS d GROUP BY {', '.join(self.identity)}) AS f WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
         behind = (closure_table(source.background.name),) if source.background else ()
+        if self.equality and source.background:
+            behind = (self.equality.part("behind"),)
         first = f"WITH {', '.join((NO_TIMES,) if source.is_static else prefix)} {self.base}"
         graphs = tuple(graph_table(leaf.iri) for leaf in leaf_sources(source) if isinstance(leaf, StaticSource))
-        return Closing(self.name, first, self.strata, before, after, self.checks, known, source.is_static, behind, graphs, kept)
+        return Closing(self.name, first, self.strata, before, after, self.checks, known, source.is_static, behind, graphs, kept,
+                       self.equality)
 
 
 def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, reported: Role | None = None,
@@ -97,7 +105,43 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, rep
     read = properties_read(source.rules) if atoms_only or reported else None
     base = _base(source, columns, None if read is None else [dialect.quote(token) for token in sorted(read)], axioms)
     known, known_kept = (_known(source, columns, further, dialect, kept) for kept in (False, True))
-    return ClosureText(source, columns, identity, base, known, known_kept, texts, checks, constants)
+    made = ClosureText(source, columns, identity, base, known, known_kept, texts, checks, constants)
+    if not source.by_representatives:
+        return made
+    named = Constants(tuple((token,) for token in sorted(_named(source.rules))))
+    constants[name := named.name] = named
+    equality = _equality(source, columns, identity, further, name)
+    return replace(made, equality=equality, known_same=_known_same(source, columns, dialect))
+
+
+def _named(rules: Sequence[Rule]) -> set[str]:
+    """The terms that rules name."""
+    found: set[str] = set()
+    for part in (part for rule in rules for part in (rule.head, *rule.body)):
+        match part:
+            case Atom(terms=terms):
+                found |= {term.token for term in terms if isinstance(term, Constant)}
+            case Table(rows=rows):
+                found |= {cell.token for row in rows for cell in row}
+            case Test(condition=read) | Assign(expression=read):
+                found |= {inner.token for inner in walk(read) if isinstance(inner, Constant)}
+    return found
+
+
+def _equality(source: ClosedSource, columns: tuple[str, ...], identity: tuple[str, ...], further: tuple[str, ...], named: str) -> Equality:
+    terms, behind = ("s", "p", "o", *further), source.background
+    if behind is None:
+        return Equality(source.name, source.keys, terms, columns, identity, named)
+    facts = part_of(behind.name, "facts")
+    seen = _behind(source, columns, further, facts, part_of(source.name, "graphs"))
+    return Equality(source.name, source.keys, terms, columns, identity, named, behind.name, seen, terms[:3 + width(behind.rules)])
+
+
+def _known_same(source: ClosedSource, columns: tuple[str, ...], dialect: Dialect) -> str:
+    """What is known while the facts are those of representatives."""
+    tables = [closure_table(source.name), *([part_of(source.name, "behind")] if source.background else [])]
+    facts = " UNION ALL ".join(f"SELECT {', '.join(columns)} FROM {table}" for table in tables)
+    return ", ".join(f"{source.name}_{word} AS {dialect.inline}({facts})" for word in ("known", "beside"))
 
 
 def _check(rule: Rule, source: ClosedSource, constants: dict[str, Constants], dialect: Dialect, lowering: Lowering) -> str:
@@ -127,7 +171,7 @@ def _base(source: ClosedSource, columns: Sequence[str], read: Sequence[str] | No
         listed = [f"{_EMPTY.get(c, _NO_TOKEN)} AS {c}" for c in columns]
         found.append(f"SELECT {', '.join(listed)} WHERE FALSE")
     text = " UNION ".join([*found, *axioms])
-    if source.background is None:
+    if source.background is None or source.by_representatives:  # of the latter what the background has as well is told later
         return text
     behind = f"SELECT 1 FROM {closure_table(source.background.name)} h WHERE h.s = f.s AND h.p = f.p AND h.o = f.o"
     return f"SELECT * FROM ({text}) AS f WHERE NOT EXISTS ({behind})"
@@ -162,21 +206,25 @@ def _known(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, .
     """What is known: all of it, and what stands beside new rows. With `kept`, also what evaluations before have found."""
     own, listed = f"SELECT {', '.join(columns)} FROM {closure_table(source.name)}", ", ".join(columns)
     states = {"known": part_table(source.name, "state"), "beside": part_table(source.name, "kept_beside")}
-    behind = _behind(source, columns, further)
+    behind = ""
+    if source.background is not None:
+        graphs = part_of(source.name, "graphs") if source.by_representatives else closure_table(source.name)
+        seen = _behind(source, columns, further, closure_table(source.background.name), graphs)
+        behind = f" UNION ALL {seen}"
     return ", ".join(f"{source.name}_{word} AS {dialect.inline}({own}{f' UNION ALL SELECT {listed} FROM {table}' if kept else ''}{behind})"
                      for word, table in states.items())
 
 
-def _behind(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...]) -> str:
-    if source.background is None:
-        return ""
+def _behind(source: ClosedSource, columns: tuple[str, ...], further: tuple[str, ...], facts: str, graphs: str) -> str:
+    """Those `facts` of the background, in each of the `graphs` that a relation has rows of."""
+    assert source.background is not None
     behind, keys = width(source.background.rules), source.keys
     made = {key: f"k.{key}" for key in keys}
     made |= {c: f"b.{c}" if n < behind else f"{fixed(NOTHING.token)} AS {c}" for n, c in enumerate(further)}
     made |= {**_ALWAYS, "reported": "CAST(0 AS TINYINT) AS reported", "sight": f"{all_sights(source)} AS sight"}
     listed = ", ".join(made.get(c, f"b.{c}") for c in columns)
-    there = f" CROSS JOIN (SELECT DISTINCT {', '.join(keys)} FROM {closure_table(source.name)}) AS k" if keys else ""
-    return f" UNION ALL SELECT {listed} FROM {closure_table(source.background.name)} b{there}"
+    there = f" CROSS JOIN (SELECT DISTINCT {', '.join(keys)} FROM {graphs}) AS k" if keys else ""
+    return f"SELECT {listed} FROM {facts} b{there}"
 
 
 def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], reported: Role | None, constants: dict[str, Constants],

@@ -8,6 +8,7 @@ from engine.functions.terms import RDF_LANG_STRING, XSD_STRING, split
 from engine.functions.typed import Kind, Kinds, typed
 from engine.ir import expressions as ex
 from engine.ir.expressions import Call, Expression, is_iri
+from engine.ir.strata import VALUE
 from engine.ir.terms import Constant, Variable
 from engine.sql.calls import Columns, is_rowwise
 from engine.sql.codes import write_call
@@ -162,6 +163,8 @@ class Lowering:
                 return boolean_token(self.condition(expression, columns))
             case Call(function="DATATYPE" | "STR" | "LANG" as name, args=(Variable() as v,)) if self.quick and v not in columns.booleans:
                 return self._part_of(name, expression, columns.token(v) or NULL_STRING, columns)
+            case Call(function=name, args=(Variable() as v,)) if name == VALUE and v not in columns.booleans:
+                return self._data_value(expression, columns.token(v) or NULL_STRING, columns)
             case Call(function="COALESCE", args=args) if args:
                 parts = [self.plain_value(arg, columns) for arg in args]
                 return None if None in parts else f"coalesce({', '.join(p for p in parts if p)})"
@@ -175,6 +178,12 @@ class Lowering:
             case Call() if self.quick:
                 return self._made(expression, columns)
         return None
+
+    def _data_value(self, expression: Expression, column: str, columns: Columns) -> str | None:
+        """The literal that stands for a data value: of a text without language, as most are, itself."""
+        if not self.dialect.case_short_circuits:
+            return None
+        return f"(CASE WHEN right({column}, 1) = '\"' THEN {column} ELSE {self._call('tw_eval', expression, columns)} END)"
 
     def _part_of(self, name: str, expression: Expression, column: str, columns: Columns) -> str:
         if name == "STR":

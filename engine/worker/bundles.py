@@ -23,7 +23,7 @@ from engine.output import first_rows, packed_json
 from engine.sql.closing import Closing, part_table
 from engine.sql.kept import KeptView
 from engine.sql.sources import closure_table
-from engine.worker import resident, timed_task
+from engine.worker import equality, resident, timed_task
 from engine.worker.closures import close, drop_relation, forget, go_on
 from engine.worker.database import cursors, database, kept_beside, own_threads, prepared, register, use_threads
 from engine.worker.guard import check_size, end_overdue, fetched, guarded, out_of_memory
@@ -302,24 +302,26 @@ class Closures:
         shelf, from_ = kept_beside(self._connection, __name__) if closing.static else self._made, (closing, read)
         made = shelf.pop(closing.name, None)
         if made is None or made.from_ != from_:
-            drop(self._connection, closing.name)
+            by_representatives = closing.equality is not None
+            drop(self._connection, closing.name, by_representatives=by_representatives)
             use_threads(self._connection, None)     # it may be far larger than its tables
             try:
-                made = _Made(from_, close(self._connection, closing))
+                found = (equality.close(self._connection, closing, closing.equality) if closing.equality is not None
+                         else close(self._connection, closing))
+                made = _Made(from_, found, by_representatives)
             except Exception:   # whatever it was, nothing half-made stays
-                drop(self._connection, closing.name)
+                drop(self._connection, closing.name, by_representatives=by_representatives)
                 raise
         shelf[closing.name] = made
         while closing.static and len(shelf) > MOST_KEPT:
             oldest = next(iter(shelf))
-            drop(self._connection, oldest)
-            del shelf[oldest]
+            drop(self._connection, oldest, by_representatives=shelf.pop(oldest).by_representatives)
         return made.findings
 
     def drop(self) -> None:
         """Forget those of windows."""
         for name, made in self._made.items():
-            drop(self._connection, name, is_kept=made.from_ is None)
+            drop(self._connection, name, is_kept=made.from_ is None, by_representatives=made.by_representatives)
         self._made.clear()
 
 
@@ -329,10 +331,13 @@ class _Made:
 
     from_: object
     findings: pa.Table | None
+    by_representatives: bool = False
 
 
-def drop(connection: duckdb.DuckDBPyConnection, name: str, *, is_kept: bool = False) -> None:
+def drop(connection: duckdb.DuckDBPyConnection, name: str, *, is_kept: bool = False, by_representatives: bool = False) -> None:
     """Remove the tables of a closure. All of one that is kept is a view of what is kept."""
-    drop_relation(connection, closure_table(name), is_view=is_kept)
+    drop_relation(connection, closure_table(name), is_view=is_kept or by_representatives)
     for part in _PARTS if is_kept else _PARTS[:2]:
         drop_relation(connection, part_table(name, part))
+    if by_representatives:
+        equality.drop(connection, name)

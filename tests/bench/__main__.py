@@ -15,8 +15,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from tests.bench import (bsbm, bulk, change, closure, commands, compiling, join, large, lars, latency, maintenance, many, plan, report,
-                         shapes, start, step, timed, topics)
+from tests.bench import (bsbm, bulk, change, closure, commands, compiling, equality, join, large, lars, latency, maintenance, many, plan,
+                         report, shapes, start, step, timed, topics)
 from tests.bench.figures import Figure
 from tests.bench.settings import Settings
 
@@ -24,7 +24,7 @@ Bench = Callable[[Settings], tuple[list[Figure], dict[str, Any]]]
 BENCHES: dict[str, Bench] = {
     "start": start.run, "latency": latency.run, "step": step.run, "join": join.run, "many": many.run, "plan": plan.run, "bsbm": bsbm.run,
     "bulk": bulk.run, "closure": closure.run, "maintenance": maintenance.run, "change": change.run, "commands": commands.run,
-    "compiling": compiling.run, "lars": lars.run, "timed": timed.run, "shapes": shapes.run, "cliff": shapes.cliff,
+    "compiling": compiling.run, "equality": equality.run, "lars": lars.run, "timed": timed.run, "shapes": shapes.run, "cliff": shapes.cliff,
     "kafka": topics.run, "large": large.run}
 
 

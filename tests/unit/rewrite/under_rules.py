@@ -62,30 +62,39 @@ def text(place: str, pattern: str, names: Sequence[str], head: str = "SELECT *")
     return f"PREFIX : <{E}> {head} {by} {using} WHERE {around % pattern}"
 
 
+Bag = Counter[tuple[tuple[str, str], ...]]
+
+
 def compiled(query: str, data: Data, rules: Mapping[str, RuleSet]) -> Compiled:
     """The query, against the static graphs and rule sets."""
-    return compile_statement(parse(query), Catalog({STREAM: "event"}, _tables(data), {**BUILT_IN_RULES, **rules}), "q")
+    return compile_statement(parse(query), Catalog({STREAM: "event"}, tables(data), {**BUILT_IN_RULES, **rules}), "q")
 
 
-def planned(executor: Executor, query: str, data: Data, rules: Mapping[str, RuleSet]) -> Counter[tuple[tuple[str, str], ...]]:
+def planned(executor: Executor, query: str, data: Data, rules: Mapping[str, RuleSet]) -> Bag:
     """The answers of the plan, as a bag."""
-    content = StreamContent()
-    if data.items:
-        content.append(facts_of(encode(data.events)))
-    made = compiled(query, data, rules)
-    due = Due("q", made, (TICK,), -1, {STREAM: content}, _tables(data))
-    if made.statement.rules and made.schema_words and content.mentions(made.schema_words):
-        made = made.general
-    answer, = executor.evaluate([due])
+    return evaluated(executor, compiled(query, data, rules), data)[0]
+
+
+def evaluated(executor: Executor, made: Compiled, data: Data) -> tuple[Bag, tuple[str, ...]]:
+    """The answers of a query, as a bag, and what is inconsistent."""
+    answer, = executor.evaluate([Due("q", made, (TICK,), -1, {STREAM: content_of_stream(data)}, tables(data))])
     executor.forget("q")
     if answer.error is not None:
         raise answer.error
     assert answer.table is not None
     rows = [{name: value for name, value in row.items() if value is not None} for row in answer.table.to_pylist()]
-    return Counter(tuple(sorted(row.items())) for row in result_of(made.statement, rows).bag())
+    return Counter(tuple(sorted(row.items())) for row in result_of(made.statement, rows).bag()), answer.inconsistencies
 
 
-def expected(query: str, data: Data, rules: Mapping[str, RuleSet]) -> Counter[tuple[tuple[str, str], ...]]:
+def content_of_stream(data: Data) -> StreamContent:
+    """The stream's items."""
+    content = StreamContent()
+    if data.items:
+        content.append(facts_of(encode(data.events)))
+    return content
+
+
+def expected(query: str, data: Data, rules: Mapping[str, RuleSet]) -> Bag:
     """The answers of the reference evaluator."""
     statement, history = parse(query), History()
     for event in data.events:
@@ -110,5 +119,5 @@ def _here(part: Any) -> Any:
     return replace(part, terms=tuple(Constant(t.token.replace(OWL, E)) if isinstance(t, Constant) else t for t in part.terms))
 
 
-def _tables(data: Data) -> dict[str, object]:
+def tables(data: Data) -> dict[str, object]:
     return {f"{E}shown": graph_table(tuple(dict.fromkeys(data.shown))), f"{E}behind": graph_table(tuple(dict.fromkeys(data.behind)))}
