@@ -299,7 +299,8 @@ class Compiled:
                 kept = "incremental in tasks, recompute by Spark SQL" if isinstance(self.plan, Begun) else either
                 text = own.text("sql")
                 graphs = f"-- paths: {growing()}\n" if text.rounds else ""
-                return (f"-- executor: local where windows fit into a worker, sql above\n-- strategy: {kept}\n{graphs}{self.equality.text()}"
+                return ("-- executor: local where windows fit into a worker, sql above\n"
+                        f"-- strategy: {kept}\n{graphs}{self.equality.text()}"
                         f"WITH ticks, windows (for each evaluation),\n{text.body}")
         raise ValueError(f"no stage '{stage}'; there are {', '.join(STAGES)}")
 
