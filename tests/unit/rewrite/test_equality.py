@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from engine.execution.compiled import Compiled, Equality, constants_table
 from engine.execution.due import Due
@@ -130,6 +130,7 @@ def closures(database: duckdb.DuckDBPyConnection, rules: Sequence[Rule], behind:
     return found
 
 
+@settings(max_examples=15)  # to compile a query takes a second; tests/differential/test_equality.py has many cases
 @given(st.lists(SCHEMA, max_size=3), st.booleans(), data, data, data, st.sampled_from(PATTERNS), st.sampled_from(sorted(PLACES)))
 def test_answers_are_those_of_the_rules(executor: Executor, schema: list[object], streamed: bool, items: list[object], shown: list[object],
                                         behind: list[object], pattern: str, place: str) -> None:
