@@ -72,12 +72,9 @@ class Sink:
 
     def _noted(self) -> tuple[str, int]:
         """The id of the transactions, and the last result of this generation that was written."""
-        try:
-            noted = json.loads(self._place_file.read_text(encoding="utf-8"))
-            place = parse_id(noted["place"])
-            return noted["transactions"], place[1] if place is not None and place[0] == self._epoch else 0
-        except (FileNotFoundError, ValueError, KeyError, TypeError):    # not there, or torn: all is written again
-            return f"thalweg-{uuid.uuid4()}", 0
+        noted = _noted(self._place_file)
+        place = parse_id(noted.get("place", ""))
+        return noted.get("transactions", f"thalweg-{uuid.uuid4()}"), place[1] if place is not None and place[0] == self._epoch else 0
 
     def _note(self) -> None:
         self._place_file.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +83,8 @@ class Sink:
 
     def _failed(self, failure: Exception, wait_s: float) -> str:
         self._begun, said = False, plain(failure)
-        _LOG.warning("the results of %s are written to %s again after %g s: %s", self._name, self._given["topic"], wait_s, said)
+        _LOG.log(logging.INFO if said == self.thread.error else logging.WARNING,
+                 "the results of %s are written to %s again after %g s: %s", self._name, self._given["topic"], wait_s, said)
         return said
 
     def _write(self) -> None:
@@ -142,6 +140,15 @@ class Sink:
             yield key.encode(), jsonl(frame)[:-1]
 
 
+def _noted(place: Path) -> dict[str, str]:
+    """What a sink's file says; nothing where it is not there, or torn: all is written again."""
+    try:
+        noted = json.loads(place.read_text(encoding="utf-8"))
+        return noted if isinstance(noted, dict) else {}
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
 class Sinks:
     """The sinks of all queries that have one."""
 
@@ -167,7 +174,7 @@ class Sinks:
     def sent(self, name: str, given: Mapping[str, Any]) -> Sent:
         """How far the sink of a query is."""
         if (servers := given["bootstrapServers"]) not in self._engine.settings.kafka:
-            return Sent("waiting", error=f"the server was not started with --kafka {servers}")
+            return Sent("waiting", _noted(self._folder / name).get("place"), f"the server was not started with --kafka {servers}")
         sink = self._keeper.get(name)
         return Sent() if sink is None else sink.sent
 

@@ -97,7 +97,7 @@ class QueryCommands(Commands):
                 if same and old is not None and dict(old.definition.options) == wish.options:
                     return [], (chosen, False)
                 if old is not None and not wish.replace:
-                    raise conflict(f"The query {chosen!r} has another text.", name=chosen)
+                    raise conflict(f"The query {chosen!r} has another text, or other options; replace=true takes these.", name=chosen)
                 _check_producers(statement, chosen, view, wish)
                 if old is not None:
                     _check_readers(old, view, "replaced", wish.force and _makes(statement, stream) == old.makes)

@@ -66,7 +66,7 @@ class Settings:
     kafka: Mapping[str, Path | None] = field(default_factory=dict)
     topic_records: int = 5_000
     topic_s: float = 1.0
-    max_topics: int = 100
+    max_topics: int = 20
 
     @property
     def paths(self) -> Way | None:

@@ -89,17 +89,17 @@ def describe(name: str, given: Mapping[str, Any], base_url: str, kafka: Iterable
             found[member] = duration_text(duration_ms(given.get(member, default)))
         except ValueError as error:
             raise _bad(member, f"{member}: {error}.") from error
-    found["source"] = _source(given.get("source", {"type": "http"}), kafka)
+    found["source"] = _source(given.get("source", {"type": "http"}), found["time"] == "event", kafka)
     return found
 
 
-def _source(given: object, kafka: Iterable[str]) -> dict[str, Any]:
+def _source(given: object, event_time: bool, kafka: Iterable[str]) -> dict[str, Any]:
     if given == {"type": "http"}:
         return {"type": "http"}
     if not isinstance(given, dict) or given.get("type") != "kafka":
         raise _bad("source", 'A source is {"type": "http"}, or {"type": "kafka", "topic": ...}.')
     try:
-        return described(given, kafka)
+        return described(given, event_time, kafka)
     except ValueError as error:
         raise _bad("source", f"source: {error}.") from error
 

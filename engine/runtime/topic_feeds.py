@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from engine.runtime.errors import plain
 from engine.runtime.resources import Rejection
-from engine.runtime.topics import (MOST_BYTES, RECORDS, Lost, MovedError, ReaderOf, Reading, ReadRecords, Records, Topic, no_records,
-                                   offsets_of, records_of)
+from engine.runtime.topics import (MISSING, MOST_BYTES, RECORDS, Lost, MovedError, ReaderOf, Reading, ReadRecords, Records, Topic,
+                                   no_records, offsets_of, records_of)
 from engine.supervision import Keeper, Persistent
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class TopicFeed:
 
     def _failed(self, failure: Exception, wait_s: float) -> str:
         self._behind, said = None, plain(failure)
-        _LOG.log(logging.INFO if isinstance(failure, MovedError) else logging.WARNING,
+        _LOG.log(logging.INFO if isinstance(failure, MovedError) or said == self.thread.error else logging.WARNING,
                  "the topic %s of the stream %s is read again after %g s: %s", self.topic.name, self._iri, wait_s, said)
         return said
 
@@ -89,7 +89,12 @@ class TopicFeed:
 
     def _read_from(self, query: Query) -> None:
         settings, most = self._machine.settings, self._most
-        self._identity, first, end = query.offsets()
+        try:
+            self._identity, first, end = query.offsets()
+        except Exception as missing:
+            if getattr(missing, "is_missing", False) and self._machine.writer.appender.source(self._iri).topic_id is None:
+                self._append(no_records(MISSING, {}, {}))
+            raise
         self._next, self._batches, self._still = self._begin(first, end), 0, {}
         self._count_silence()
         query.start(self._next, most, self._read, RECORDS, MOST_BYTES, partial(self._batch, query))
@@ -121,11 +126,11 @@ class TopicFeed:
         beginning."""
         source = self._machine.writer.appender.source(self._iri)
         known = {number: one.offset for number, one in source.partitions.items()}
-        if source.topic_id not in (None, self._identity):
+        if source.topic_id not in (None, MISSING, self._identity):
             self._append(no_records(self._identity, known, first, (Rejection("topic-replaced: the topic is another one than before"),)))
             return dict(first)
         begins = {number: min(max(known[number], first[number]), end[number]) if number in known
-                  else self._first(number, first, end, bool(known)) for number in end}
+                  else self._first(number, first, end, bool(known) or source.topic_id == MISSING) for number in end}
         if begins != known:
             lost = tuple(Lost(number, known[number], offset - 1) for number, offset in begins.items()
                          if known.get(number, offset) < offset)
@@ -133,7 +138,7 @@ class TopicFeed:
         return begins
 
     def _first(self, number: int, first: Mapping[int, int], end: Mapping[int, int], is_late: bool) -> int:
-        """Where a partition is begun of which nothing was read; one that came later has nothing that was there before."""
+        """Where a partition is begun of which nothing was read; one that came later than the stream has nothing from before it."""
         start = self.topic.start
         if start == "earliest" or is_late:
             return first[number]

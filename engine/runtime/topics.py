@@ -32,13 +32,15 @@ FORMATS = ("application/n-triples", "application/n-quads", "application/trig", "
            "text/x-timed-ntriples", "application/rdf+xml", "application/jsonl")
 MOST_BYTES = 256 << 20
 """Of a table of records at the driver; of what has more, fewer records are read at once."""
+MISSING = ""
+"""In place of the id of a topic that was not there when it was first asked for: all its records are new."""
 MOST_LOST = 100     # ranges of lost records that are told of at once; all are counted
 ReadRecords = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Table]]
 """Runs in tasks: rows of partition, offset, timestamp (ms) and value in, `RECORDS` out. It can be pickled."""
 ReaderOf = Callable[["Topic"], ReadRecords]
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVERS = re.compile(r"[A-Za-z0-9._\[\]:-]+:[0-9]{1,5}(,[A-Za-z0-9._\[\]:-]+:[0-9]{1,5})*")
-_MOST_PARTITIONS = 10_000
+_MOST_PARTITIONS = 1_000
 _MOST_OFFSET = 1 << 62
 _MEMBERS = frozenset(("type", "bootstrapServers", "topic", "format", "startingOffsets", "timestamp"))
 
@@ -75,7 +77,7 @@ class Topic:
                    given["timestamp"] == "record", descriptor["time"] == "event", descriptor["timestampPredicate"])
 
 
-def described(given: Mapping[str, Any], allowed: Iterable[str]) -> dict[str, Any]:
+def described(given: Mapping[str, Any], event_time: bool, allowed: Iterable[str]) -> dict[str, Any]:
     """The member ``source`` of a descriptor in one spelling; ValueError says what is wrong. Only servers that are `allowed` are asked."""
     if unknown := sorted(given.keys() - _MEMBERS):
         raise ValueError(f"there is no member {unknown[0]!r}; there are {', '.join(sorted(_MEMBERS))}")
@@ -84,6 +86,8 @@ def described(given: Mapping[str, Any], allowed: Iterable[str]) -> dict[str, Any
         raise ValueError(f"format must be one of {', '.join(FORMATS)}")
     if (stamp := given.get("timestamp", "item")) not in ("item", "record"):
         raise ValueError("timestamp must be item or record")
+    if stamp == "record" and not event_time:
+        raise ValueError('timestamp is of a stream with "time": "event"; of one of arrival the server stamps the items')
     return {"type": "kafka", "bootstrapServers": servers, "topic": topic, "format": form, "timestamp": stamp,
             "startingOffsets": _start(given.get("startingOffsets", "latest"))}
 
@@ -99,8 +103,8 @@ def described_sink(given: object, allowed: Iterable[str]) -> dict[str, Any]:
 
 
 def _topic(given: object) -> str:
-    if not isinstance(given, str) or not _TOPIC.fullmatch(given) or given in (".", ".."):
-        raise ValueError("topic must be the name of a topic: up to 249 letters, digits, '.', '_' and '-'")
+    if not isinstance(given, str) or not _TOPIC.fullmatch(given) or given in (".", "..") or given.startswith("__"):
+        raise ValueError("topic must be the name of a topic: up to 249 letters, digits, '.', '_' and '-', none of Kafka's own (__...)")
     return given
 
 
@@ -118,9 +122,9 @@ def _start(given: object) -> str | dict[str, int]:
     if given in ("earliest", "latest"):
         return str(given)
     if isinstance(given, dict) and 0 < len(given) <= _MOST_PARTITIONS and all(
-            re.fullmatch("[0-9]{1,6}", str(partition)) and isinstance(offset, int) and not isinstance(offset, bool)
+            re.fullmatch("0|[1-9][0-9]{0,5}", str(partition)) and isinstance(offset, int) and not isinstance(offset, bool)
             and 0 <= offset < _MOST_OFFSET for partition, offset in given.items()):
-        return {str(int(partition)): offset for partition, offset in sorted(given.items(), key=lambda entry: int(entry[0]))}
+        return {str(partition): offset for partition, offset in sorted(given.items(), key=lambda entry: int(entry[0]))}
     raise ValueError('startingOffsets must be "earliest", "latest", or an offset for each partition: {"0": 120, "1": 0}')
 
 

@@ -7,10 +7,11 @@ Where to begin is said by whoever asks (the input log), so the checkpoint is dis
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,12 +38,19 @@ _READ = {"isolation.level": "read_committed"}
 _WRITE = {"compression.type": "lz4", "max.request.size": str(16 << 20), "max.block.ms": "10000", "request.timeout.ms": "10000",
           "delivery.timeout.ms": "30000"}
 _BYTES = "org.apache.kafka.common.serialization.ByteArraySerializer"
+# Settings of consumers that Spark's source has itself, and refuses.
+_OF_SOURCE = frozenset(("auto.offset.reset", "enable.auto.commit", "group.id", "interceptor.classes", "key.deserializer",
+                        "value.deserializer"))
+_SETTING = re.compile(r"configuration:? \"?([A-Za-z0-9._]+)")
 _OF_BROKERS = "org.apache.kafka.common.errors."     # errors that say nothing of the client's settings
 OnRecords = Callable[[Callable[[], pa.Table]], None]
 
 
 class TopicError(RuntimeError):
-    """The brokers did not tell of a topic, or did not take what was sent; the message has what their client says."""
+    """The brokers did not tell of a topic, or did not take what was sent; the message has what their client says. `is_missing`: there is no
+    such topic."""
+
+    is_missing = False
 
 
 class TooLargeError(RuntimeError):
@@ -54,10 +62,22 @@ def _told() -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as failure:
-        cause = failure.java_exception.getCause() or failure.java_exception
-        name = cause.getClass().getName()
-        said = f": {cause.getMessage()}" if name.startswith(_OF_BROKERS) else ""    # other messages may hold what the settings say
-        raise TopicError(f"{name.rpartition('.')[2]}{said}") from failure
+        causes = [*_causes(failure.java_exception)]
+        known = (cause for cause in causes if cause.getClass().getName().startswith(_OF_BROKERS))
+        cause = next(known, causes[-1])
+        name, said = cause.getClass().getName(), str(cause.getMessage())
+        if not name.startswith(_OF_BROKERS):    # its message may hold what the settings say
+            setting = _SETTING.search(said)
+            said = f"the setting {setting[1]}" if setting else "see the properties of the client"
+        error = TopicError(f"{name.rpartition('.')[2]}: {said}")
+        error.is_missing = name.endswith(".UnknownTopicOrPartitionException")
+        raise error from failure
+
+
+def _causes(failure: Any) -> Iterator[Any]:
+    while failure is not None:
+        yield failure
+        failure = failure.getCause()
 
 
 class TopicQuery:
@@ -76,6 +96,7 @@ class TopicQuery:
         self._places: dict[int, Any] = {}
         self._asked = 0
         self._query: StreamingQuery | None = None
+        self._closing = False
         self._from: dict[int, int] = {}
 
     def offsets(self) -> tuple[str, dict[int, int], dict[int, int]]:
@@ -114,7 +135,7 @@ class TopicQuery:
         them in the tasks; `on_records` asks for these, in a thread of Py4J's, and what it raises ends the query. It is not given more than
         `most_bytes` at once, unless they are of one record: TooLargeError."""
         self._from = dict(begins)
-        options = {f"kafka.{name}": value for name, value in self._options.items()}
+        options = {f"kafka.{name}": value for name, value in self._options.items() if name not in _OF_SOURCE}
         source = (self._spark.readStream.format("kafka").options(**options).option("subscribe", self._topic)
                   .option("startingOffsets", json.dumps({self._topic: {str(number): offset for number, offset in begins.items()}}))
                   .option("failOnDataLoss", "false")    # what is lost is found by its offsets (engine/runtime/topic_feeds.py)
@@ -132,6 +153,8 @@ class TopicQuery:
             try:
                 on_records(tables)
             except BaseException as failure:  # SystemExit too: it would leave the query active and stop() hanging
+                if self._closing:       # it was cancelled; whatever it has not brought is read again
+                    return
                 raise RuntimeError(f"batch {number}: {failure!r}") from failure
 
         self._query = (source.writeStream.foreachBatch(batch).option("checkpointLocation", self._checkpoint)
@@ -150,7 +173,8 @@ class TopicQuery:
         return self._from if ended is None else {int(number): offset for number, offset in ended.get(self._topic, {}).items()}
 
     def close(self) -> None:
-        """End the query after the batch that runs."""
+        """End the query; a batch that runs is cancelled."""
+        self._closing = True
         try:
             if self._query is not None:
                 self._query.stop()
@@ -172,6 +196,7 @@ class TopicWriter:
         with _told():
             self._producer: Any = jvm.org.apache.kafka.clients.producer.KafkaProducer(_properties(jvm, settings))
             self._producer.initTransactions()
+            self._producer.partitionsFor(topic)     # fails where there is none
 
     def send(self, records: Iterable[tuple[bytes, bytes]], together: bytes) -> None:
         """Append records, keys and values, to the partition of all that has the same `together`, in order: all of them, or none. Raises
@@ -180,9 +205,14 @@ class TopicWriter:
             partition = crc32(together) % self._producer.partitionsFor(self._topic).size()
             record = self._jvm.org.apache.kafka.clients.producer.ProducerRecord
             self._producer.beginTransaction()
-            for key, value in records:
-                self._producer.send(record(self._topic, partition, key, value))
-            self._producer.commitTransaction()      # fails where one of them has failed
+            try:
+                for key, value in records:
+                    self._producer.send(record(self._topic, partition, key, value))
+                self._producer.commitTransaction()      # fails where one of them has failed
+            except Py4JJavaError:
+                with suppress(Py4JJavaError):   # brokers that are gone end it themselves
+                    self._producer.abortTransaction()
+                raise
 
     def close(self) -> None:
         """What was begun and not committed is given up."""

@@ -29,6 +29,7 @@ class Topics:
     partitions: dict[int, dict[int, int]] = field(default_factory=lambda: {0: {}})
     ends: dict[int, int] = field(default_factory=dict)
     away: bool = False
+    is_missing: bool = False
     largest: int = 1_000_000
     sizes: list[int] = field(default_factory=list)
 
@@ -39,6 +40,10 @@ class Topics:
 
     def end(self, partition: int) -> int:
         return max([self.ends.get(partition, 0), *(offset + 1 for offset in self.partitions[partition])])
+
+
+class Missing(RuntimeError):
+    is_missing = True
 
 
 class FakeQuery:
@@ -52,6 +57,8 @@ class FakeQuery:
     def _ask(self) -> Topics:
         if self._topics.away:
             raise RuntimeError("the brokers are away")
+        if self._topics.is_missing:
+            raise Missing("there is no such topic")
         return self._topics
 
     def offsets(self) -> tuple[str, dict[int, int], dict[int, int]]:
@@ -184,6 +191,19 @@ def test_brokers_that_are_away_are_told_and_awaited(run: Callable[..., Running],
     topics.add(0, 1)
     assert await_items(running, 1)["lost"] == 0
     wait_until(lambda: (state(running)["topic"], state(running)["error"]) == ("reading", None), 10, lambda: f"{state(running)}")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_all_of_a_topic_that_comes_after_its_stream_is_new(run: Callable[..., Running], topics: Topics, restarted: bool) -> None:
+    topics.is_missing = True
+    put(running := run(), startingOffsets="latest")
+    wait_until(lambda: state(running)["topic"] == "waiting", 10, lambda: f"{state(running)}")
+    topics.add(0, 1, 2, 3)
+    if restarted:
+        running.engine.stop()
+    topics.is_missing = False
+    found = await_items(run() if restarted else running, 3)
+    assert found["lost"] == found["deadLetters"] == 0
 
 
 def test_what_went_while_nobody_read_is_lost_and_told_once(run: Callable[..., Running], topics: Topics) -> None:

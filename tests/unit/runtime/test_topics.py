@@ -198,7 +198,7 @@ def test_silence_counts_from_when_a_topic_is_read_again() -> None:
 
 
 def described(source: dict[str, Any], allowed: tuple[str, ...] = ("a:1",)) -> dict[str, Any]:
-    return dict(describe("x", {"source": {"type": "kafka", **source}}, "http://base", allowed)["source"])
+    return dict(describe("x", {"time": "event", "source": {"type": "kafka", **source}}, "http://base", allowed)["source"])
 
 
 def test_a_descriptor_has_one_spelling() -> None:
@@ -217,11 +217,18 @@ def test_a_descriptor_has_one_spelling() -> None:
     ({"topic": "t", "timestamp": "now"}, ("a:1",), "timestamp"), ({"topic": "t", "startingOffsets": "last"}, ("a:1",), "startingOffsets"),
     ({"topic": "t", "startingOffsets": {"0": -1}}, ("a:1",), "startingOffsets"),
     ({"topic": "t", "startingOffsets": {}}, ("a:1",), "startingOffsets"),
+    ({"topic": "t", "startingOffsets": {"0": 1, "00": 5}}, ("a:1",), "startingOffsets"),
+    ({"topic": "__consumer_offsets"}, ("a:1",), "none of Kafka's own"),
     ({"topic": "t", "kafka.ssl.key.password": "x"}, ("a:1",), "no member")])
 def test_a_wrong_descriptor_is_told(source: dict[str, Any], allowed: tuple[str, ...], said: str) -> None:
     with pytest.raises(EngineError, match=said) as refused:
         described(source, allowed)
     assert (refused.value.slug, refused.value.status) == ("bad-descriptor", 422)
+
+
+def test_a_stream_of_arrival_has_no_time_stamps_of_records() -> None:
+    with pytest.raises(EngineError, match="timestamp is of a stream"):
+        describe("x", {"source": {"type": "kafka", "topic": "t", "timestamp": "record"}}, "http://base", ("a:1",))
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:", ":9092", "host:9092,", "host:9092 other:1", "host:9092\nx:1", "h;rm:1"])
