@@ -23,6 +23,7 @@ from engine.output import payload
 from engine.runtime.resources import (RESULT_KINDS, DeadLetter, GraphInfo, Item, Listener, Notice, OneShot, QueryInfo, Receipt, Rejection,
                                       ResultEvent, RuleSetInfo, StreamInfo, TailEvent, TailPart)
 from engine.runtime.results import Changes, ResultLog
+from engine.runtime.settings import Settings
 from engine.runtime.streams import check_name, describe
 from tests.clocks import ManualClock
 
@@ -35,7 +36,7 @@ class FakeEngine:
     """See the module."""
 
     def __init__(self) -> None:
-        self.clock = ManualClock(NOW)
+        self.clock, self.settings = ManualClock(NOW), Settings()
         self.ready = True
         self.state = "running"
         self.progress = "ready"
