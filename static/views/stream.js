@@ -20,8 +20,8 @@ function letterRow({ reason, time, text, more }) {
 
 /** A partition of a topic. */
 function partitionRow([number, { offset, watermark, silent }]) {
-  return h("tr", null, h("td", { class: "number" }, number), h("td", { class: "number" }, count(offset)), h("td", null, clock(watermark)),
-    h("td", null, silent ? "silent: it holds the others back no more" : ""));
+  return h("tr", null, h("td", { class: "number" }, number), h("td", { class: "number" }, count(offset)),
+    h("td", null, clock(watermark)), h("td", null, silent ? "silent: it holds the others back no more" : ""));
 }
 
 const plain = (body) => typeof body === "string" ? body : JSON.stringify(body, null, 2);
@@ -54,7 +54,8 @@ class StreamPage {
       return;
     }
     if (source?.type === "kafka") {
-      parent.append(head(name, h("p", { class: "iri" }, iri), button("Delete", () => this.#delete(), { class: "danger" })), this.facts.node,
+      parent.append(
+        head(name, h("p", { class: "iri" }, iri), button("Delete", () => this.#delete(), { class: "danger" })), this.facts.node,
         h("p", null, "The records of the topic ", h("code", null, source.topic), " at ", h("code", null, source.bootstrapServers),
           " are its items; nothing can be pushed to it."), this.topic, last, this.dead);
       return;
