@@ -100,9 +100,10 @@ class StreamPage {
   #showTopic({ error, partitions = {} }) {
     const heads = ["Partition", "Goes on at", "Complete up to", ""].map((text) => h("th", { scope: "col" }, text));
     const rows = Object.entries(partitions).map(partitionRow);
-    this.topic.replaceChildren(...(error ? [h("p", { class: "verdict bad", role: "status" }, `It is not read now: ${error}`)] : []),
-      ...(rows.length ? [scroll("Partitions", h("table", { class: "grid" }, h("thead", null, h("tr", null, heads)),
-        h("tbody", null, rows)))] : []));
+    const table = h("table", { class: "grid" }, h("thead", null, h("tr", null, heads)), h("tbody", null, rows));
+    this.topic.replaceChildren(
+      ...(error ? [h("p", { class: "verdict bad", role: "status" }, `It is not read now: ${error}`)] : []),
+      ...(rows.length ? [scroll("Partitions", table)] : []));
   }
 
   async push() {
