@@ -294,6 +294,12 @@ class FakeEngine:
     def health(self) -> tuple[bool, dict[str, Any]]:
         return self.ready, {}
 
+    def sinks(self) -> dict[str, tuple[str, Any]]:
+        return {}
+
+    def topic_writer(self, servers: str, topic: str, transactions: str) -> Any:
+        raise EngineError("internal", 500, "There are no brokers here.")
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
