@@ -217,6 +217,8 @@ class TopicFeeds:
     def __init__(self, machine: Machine, reader_of: ReaderOf) -> None:
         def wanted() -> dict[str, Topic]:
             sources, known = machine.writer.appender.sources, machine.settings.kafka
+            for gone in machine.topic_sizes.keys() - sources.keys():
+                machine.topic_sizes.pop(gone, None)
             return {iri: source.topic for iri, source in sources.items() if source.topic is not None and source.topic.servers in known}
 
         def make(iri: str, topic: Topic) -> TopicFeed:
