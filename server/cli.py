@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from engine.execution.compiled import STAGES
-from engine.plan.graphs import WAYS
+from engine.plan.graphs import AUTO, WAYS
 from engine.runtime.place import PROCESS_TRIPLES
 from engine.spark.settings import master_of
 from grammar.rule_sets import RULE_SET_EXTENSIONS, TIMED_EXTENSIONS
@@ -66,7 +66,7 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     add("--memory", help="memory of Spark's driver, such as 2g")
     add("--executor", choices=("sql", "local"), help="force one executor (tests and benchmarks)")
     add("--strategy", choices=("recompute", "incremental"), help="force one strategy (tests and benchmarks)")
-    add("--graphs", choices=("auto", *WAYS), default="auto",
+    add("--graphs", choices=(AUTO, *WAYS), default=AUTO,
         help="how closures of property paths are found where a query does not say it (default: %(default)s)")
     add("--log-level", choices=("debug", "info", "warning", "error"), default="warning")
     add("--log-format", choices=("text", "json"), default="text")

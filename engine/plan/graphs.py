@@ -8,6 +8,8 @@ from typing import Literal, get_args
 
 Way = Literal["task", "sql", "graphframes"]
 WAYS: tuple[Way, ...] = get_args(Way)
+AUTO = "auto"
+"""Said in place of a way: `choose` decides."""
 WORDS: dict[Way, str] = {"task": "in one task", "sql": "in rounds of Spark SQL", "graphframes": "by GraphFrames"}
 
 # Up to so many edges one task is quickest (more were not measured); above, its memory may not hold them.
@@ -21,6 +23,11 @@ class Chosen:
     problem: Literal["reachability"]
     edges: int
     way: Way
+
+
+def way_of(said: str) -> Way | None:
+    """The way that an option says; None for `AUTO`."""
+    return next((way for way in WAYS if way == said), None)
 
 
 def choose(edges: float) -> Way:

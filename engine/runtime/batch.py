@@ -17,6 +17,7 @@ from engine.execution.due import Answer, Due, ProgramPosition
 from engine.ir.rules import RuleSet
 from engine.ir.statement import Statement
 from engine.limits import UNLIMITED, EvaluationLimits
+from engine.plan.graphs import Way
 from engine.runtime.resources import Notice, ResultEvent
 from engine.runtime.rows import Control, Kind, controls
 from engine.timeline import EARLIEST_MS, LATEST_MS, MIN, is_moment
@@ -96,7 +97,7 @@ class Limits:
     evaluation: EvaluationLimits = UNLIMITED
     commit: int = 2_000
     patience_ms: int = 2_000
-    paths: str = "auto"
+    paths: Way | None = None
 
 
 def segments(table: pa.Table, idle: Collection[str], cuts: Collection[int] = ()) -> Iterator[tuple[pa.Table, Control | None]]:

@@ -16,6 +16,7 @@ from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.output import first_rows, payloads_together
+from engine.plan.graphs import way_of
 from engine.runtime.barriers import Barriers
 from engine.runtime.batch import EvaluatorDownError
 from engine.runtime.query import LiveQuery, Payloads
@@ -92,9 +93,10 @@ class Evaluations(Barriers):
         graphs = {iri: self.store.tables[iri] for iri in query.graphs if iri in self.store.tables}
         limits = self._limits.evaluation.own(query.definition.options.get("limits", {}))
         shown = self._limits.rows if query.shows_answers and query.statement.form == "SELECT" else None
-        paths = query.definition.options.get("graphs", self._limits.paths)
+        said = query.definition.options.get("graphs")
+        paths = self._limits.paths if said is None else way_of(said)
         return Due(query.definition.epoch, query.compiled, tuple(ticks), query.definition.since, contents, graphs,  # type: ignore[arg-type]
-                   limits, patience_ms, query.program, look=query.ticker.look, shown=shown, paths=None if paths == "auto" else paths)
+                   limits, patience_ms, query.program, look=query.ticker.look, shown=shown, paths=paths)
 
     def _log_all(self, dues: Sequence[Due], made: Made, *, here: bool = False) -> None:
         """Evaluate, all queries in one call, and log the answers; of slow queries begin it in the lane, unless it must be done `here`."""

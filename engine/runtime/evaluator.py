@@ -71,7 +71,7 @@ class Evaluator:
             machine.backend.warm_up(machine.say)
         machine.say("restoring the state of the queries")
         limits = Limits(own.ticks_per_job, own.max_result_rows, tail=own.tail_items, tail_bytes=own.tail_bytes,
-                        evaluation=own.evaluation, commit=own.commit_evaluations, patience_ms=own.batch_patience_ms, paths=own.graphs)
+                        evaluation=own.evaluation, commit=own.commit_evaluations, patience_ms=own.batch_patience_ms, paths=own.paths)
         owner = self.owner = Owner(self._broken)
         beside = machine.backend.beside()
         lane = self._lane = None if beside is None else Lane(executor, executor.watched(beside.evaluate), self._decide, self._wake)

@@ -10,7 +10,7 @@ from engine.execution.compiled import Compiled
 from engine.ir.statement import Statement
 from engine.ir.windows import with_rule_windows
 from engine.limits import NAMES, EvaluationLimits
-from engine.plan.graphs import WAYS
+from engine.plan.graphs import AUTO, WAYS
 from engine.runtime.append import Appender
 from engine.runtime.catalogue import check_growth
 from engine.runtime.commands import Check, Commands, Proposal, Rows, StaleError, unchecked
@@ -53,8 +53,8 @@ class Wish:
             if name == "limits":
                 _check_limits(value, most)
             elif name == "graphs":
-                if value not in ("auto", *WAYS):
-                    raise _wrong("graphs", f"graphs must be one of auto, {', '.join(WAYS)}.")
+                if value not in (AUTO, *WAYS):
+                    raise _wrong("graphs", f"graphs must be one of {AUTO}, {', '.join(WAYS)}.")
             elif name == "sink":
                 options[name] = _sink(value, kafka)
             elif name != "mixedTime":

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.limits import HOUR, WINDOW_ITEMS, WINDOW_STEPS, EvaluationLimits
-from engine.plan.graphs import Way
+from engine.plan.graphs import Way, way_of
 from engine.spark.settings import SparkSettings
 
 
@@ -71,7 +71,7 @@ class Settings:
     @property
     def paths(self) -> Way | None:
         """How closures of paths are found where that is not left to the planner."""
-        return None if self.graphs == "auto" else self.graphs
+        return way_of(self.graphs)
 
     def bounds(self) -> dict[str, int | float]:
         """All of them that are numbers, as ``/info`` shows them."""
