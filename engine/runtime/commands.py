@@ -182,6 +182,7 @@ class Commands:
         return TailPart(events[-limit:] if limit else [], len(events) <= limit and tail.gone <= since)
 
     def dead_letters(self, name: str) -> list[DeadLetter]:
+        self._machine.catch_up()
         return self.results.letters(self.stream(name).iri, self.settings.letters_shown)
 
     def _push(self, name: str, prepared: Prepared, terms: Terms) -> Receipt:

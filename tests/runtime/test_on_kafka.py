@@ -97,6 +97,7 @@ def test_a_topic_is_read_as_it_is_written(broker: Broker, tmp_path: Path) -> Non
         found = await_state(server, "read", lambda state: state["items"] == 3)
         assert (found["topic"], found["deadLetters"], found["watermark"]) == ("reading", 1, "1970-01-01T00:00:01.500Z")
         assert {number: part["offset"] for number, part in found["partitions"].items()} == {"0": 4, "1": 1}
+        wait_until(lambda: len(letters(server.base, "read")) == 1, 30, lambda: f"{letters(server.base, 'read')}")
         letter, = letters(server.base, "read")
         assert letter["reason"].startswith("rdf-syntax") and letter["reason"].endswith("(partition 0, offset 1)")
         assert letter["text"] == "oops"
