@@ -297,7 +297,7 @@ class Process:
 
 
 def _settings(given: argparse.Namespace, limits: Limits, base_url: str) -> Settings:
-    spark = from_environment(master=given.master, memory=given.memory)
+    spark = from_environment(master=given.master, memory=given.memory, shards=given.shards)
     return Settings(data=given.data, base_url=base_url, force_executor=given.executor, force_strategy=given.strategy, spark=spark,
                     paused=given.paused, evaluation=EvaluationLimits(**{name: getattr(limits, name) for name in NAMES}),
                     max_queries=limits.max_queries, commit_evaluations=limits.commit_evaluations,

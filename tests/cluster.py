@@ -36,7 +36,7 @@ for hidden in $HIDDEN; do if [ -d "$hidden" ]; then mount -t tmpfs tmpfs "$hidde
 mkdir -p /tmp/home /tmp/work
 export HOME=/tmp/home
 cd /tmp
-exec "$SPARK_HOME/bin/spark-class" org.apache.spark.deploy.worker.Worker --host "$SPARK_LOCAL_IP" --cores 1 --memory 2g -d /tmp/work \
+exec "$SPARK_HOME/bin/spark-class" org.apache.spark.deploy.worker.Worker --host "$SPARK_LOCAL_IP" --cores 2 --memory 2g -d /tmp/work \
     --webui-port 0 "$MASTER"
 """
 

@@ -89,7 +89,7 @@ def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, exec
 
     def made(states: Path) -> Executor:
         if tasks is not None:
-            return Executor(tasks, force_strategy=strategy, states=states)  # type: ignore[arg-type]
+            return Executor(tasks, force_strategy=strategy, shard_rows=0, states=states)  # type: ignore[arg-type]
         return SparkExecutor(shared_session(), force_executor=executor, force_strategy=strategy,  # type: ignore[arg-type]
                              force_graphs=graphs, closed_rows=closed_rows, states=states)  # type: ignore[arg-type]
 

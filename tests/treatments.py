@@ -96,15 +96,16 @@ def spark(name: str, *, shuffle: int | None = None, concerns: Callable[[Case], b
 
 
 def process(name: str, *, shuffle: int | None = None, others: int = 0, written_rows: int = bundles.WRITTEN_ROWS, threads: int = 1,
-            **how: Any) -> Treatment:
+            shards: int = 1, **how: Any) -> Treatment:
     """The pump in this process, each case by itself, run as `sparks.pumped` says, beside so many other queries; answers of so many rows are
-    written where they are found. A second thread of DuckDB's costs small statements a tenth more."""
+    written where they are found. A second thread of DuckDB's costs small statements a tenth more. Where there are several shards, what can
+    be evaluated in them is."""
     def run(records: Sequence[Record]) -> Answers:
         queries = registered(records)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(bundles, "WRITTEN_ROWS", written_rows)
             try:
-                results = sparks.pumped(beside(records, others), parse, tasks=_own_process(threads), read_rules=parse_rules, **how)
+                results = sparks.pumped(beside(records, others), parse, tasks=_own_process(threads, shards), read_rules=parse_rules, **how)
             except sparks.QueriesFailed as failed:
                 if failed.errors.keys() & set(queries):
                     raise
@@ -114,11 +115,11 @@ def process(name: str, *, shuffle: int | None = None, others: int = 0, written_r
 
 
 @lru_cache(maxsize=None)
-def _own_process(threads: int) -> OwnProcess:
+def _own_process(threads: int, shards: int) -> OwnProcess:
     """One for all cases, as a worker of Spark's is: to make a database takes longer than most cases."""
     stack = ExitStack()
     atexit.register(stack.close)
-    return stack.enter_context(own_process(threads))
+    return stack.enter_context(own_process(threads, shards))
 
 
 def registered(records: Iterable[Record]) -> list[str]:
@@ -209,6 +210,9 @@ TREATMENTS = (
     process("own process, as planned, shuffled arrival", shuffle=1),
     process("own process, as planned, stopped and resumed", batches=5, resumed=True),
     process("own process, beside twenty others", others=20, batches=4),
+    process("own process, recompute, 7 shards", strategy="recompute", shards=7),
+    process("own process, incremental, many batches, 2 shards", strategy="incremental", batches=4, shards=2),
+    process("own process, as planned, stopped and resumed, 3 shards", batches=5, resumed=True, shards=3),
 )
 
 # By the pass that is left out. Which cases have other plans without it is known once these are compiled: `differs`.

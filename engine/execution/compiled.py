@@ -23,9 +23,10 @@ from engine.plan.explain import explain_plan, explain_staged, plan_tree
 from engine.plan.graphs import growing
 from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
-from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, Plan, Project, Sample, Scan, TimedSource, closures, own_leaves,
-                               sources, with_names, with_representatives)
+from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, Gather, Plan, Project, Sample, Scan, TimedSource, closures, own_leaves,
+                               sources, walk, with_names, with_representatives)
 from engine.plan.order import Estimate
+from engine.plan.shards import with_shards
 from engine.plan.shape import Shape, shape_of
 from engine.plan.timed import StagedPlan, TimedPlan
 from engine.sql.calls import is_rowwise, is_volatile, typed_variables
@@ -105,7 +106,7 @@ class Compiled:
             self.plan = plan
             self.texts.clear()
             self._apart.clear()
-            for follows in ("sampled", "shared", "shape", "closures", "by_representatives"):
+            for follows in ("sampled", "shared", "shape", "closures", "by_representatives", "in_shards"):
                 self.__dict__.pop(follows, None)
 
     @cached_property
@@ -169,6 +170,16 @@ class Compiled:
                        schema_words=frozenset(), equality=Equality(),
                        texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
 
+    @cached_property
+    def in_shards(self) -> Compiled | None:
+        """The query with a plan that shards evaluate in parts; None where they cannot."""
+        if self.timed or self.derived is not None or self.closures or isinstance(self.plan, Begun):
+            return None
+        plan = with_shards(self.plan, self.statement.streams, self.estimate, _follows_from_its_variables)
+        if plan is None or not any(isinstance(below, Gather) for below in walk(plan)):
+            return None
+        return replace(self, plan=plan, build=lambda live: plan, goal=None, texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
+
     def with_own_closures(self, mark: str, *, static: bool) -> Compiled:
         """The same with closures of its own, whose names end in `mark`: those with intervals, which a query keeps, or all of them, `static`
         ones too."""
@@ -204,8 +215,10 @@ class Compiled:
         return replace(shape, key=(shape.key, type(query), tuple(template), self.statement.columns, self.statement.on_change))
 
     def kept_texts(self, text: PlanText, typed: bool) -> tuple[KeptText, ...]:
-        """The statements of the kept relations that a text samples."""
+        """The statements of the kept relations that a text samples, in its parts too."""
         made = text.kept
+        for _, part in text.parts:
+            made |= part.kept
         for name, source in made.items():
             if (name, typed) not in self._kept:
                 lowering = Lowering(DIALECTS["local"], name, self._label_offset, quick=typed)
@@ -247,8 +260,12 @@ class Compiled:
         else:
             text = emitter.text(plan, tuple(map(Variable, self.statement.columns)))
         made = tuple(self._closure(source, executor, typed) for source in closures(text.sources))
+        return self._with_tables(replace(text, closures=made))
+
+    def _with_tables(self, text: PlanText) -> PlanText:
         leaves = [leaf for source in text.sources for leaf in own_leaves(source)]
-        return replace(text, closures=made, tables=frozenset(tables(leaves, self.statement.windows)))
+        return replace(text, tables=frozenset(tables(leaves, self.statement.windows)),
+                       parts=tuple((name, self._with_tables(part)) for name, part in text.parts))
 
     def _closure(self, source: ClosedSource, executor: str, typed: bool) -> ClosureText:
         """What a closure says does not depend on the plan above it, and those of several queries may be equal: then they have one text, and

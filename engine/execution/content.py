@@ -10,17 +10,21 @@ import itertools
 import logging
 import secrets
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, lru_cache
 from weakref import ref
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.facts import FACTS
 from engine.functions.typed import Kind, Kinds
 from engine.ir.terms import RDF_TYPE
+from engine.plan.nodes import Key
 from engine.plan.order import Estimate
 from engine.timeline import MAX, MIN
 from engine.worker.resident import Followed
@@ -164,6 +168,14 @@ def mapped(table: pa.Table) -> pa.Table:
         return table
 
 
+def share_out(table: pa.Table, key: Key, shards: int) -> list[pa.Table]:
+    """The rows for each of so many shards, by the hash of a column's tokens: the same for the same token, whatever the table."""
+    encoded = table[key].combine_chunks().dictionary_encode()
+    owners = np.fromiter((zlib.crc32(token.encode()) % shards for token in encoded.dictionary.to_pylist()), np.int64)
+    shard = owners[encoded.indices.to_numpy()] if len(owners) else np.empty(0, np.int64)
+    return [table.filter(pa.array(shard == number)) for number in range(shards)]
+
+
 def table_estimate(table: pa.Table) -> Estimate:
     """Counts of a table's triples per predicate and per class."""
     classes = table.filter(pc.equal(table["p"], RDF_TYPE))["o"]
@@ -186,29 +198,32 @@ def _counts(column: pa.ChunkedArray) -> dict[str, int]:
 class Following:
     """Remembers what was brought, by the name of the table in workers. It may be wrong: a worker that lacks something says so."""
 
-    def __init__(self) -> None:
+    def __init__(self, shards: int = 1) -> None:
+        """Workers are those of so many `shards`."""
+        self._shards = shards
         self._brought: dict[str, tuple[str, int]] = {}
         self._graphs: dict[str, tuple[ref[pa.Table], str]] = {}
         self._versions = 0
         self._token = secrets.token_hex(4)      # workers may outlive an executor
         self._used: dict[str, frozenset[str]] = {}
 
-    def stream(self, name: str, content: StreamContent) -> Followed:
-        """The table of a stream."""
-        return Followed(content.token, self._known(name, content.token), content.parts, content.rows, content.added_after, content.oldest)
+    def stream(self, name: str, content: StreamContent, key: Key = "") -> Followed:
+        """The table of a stream, which is shared out by its key."""
+        return self._shared_out(Followed(content.token, self._known(name, content.token), content.parts, content.rows, content.added_after,
+                                         content.oldest), key)
 
     def lacking(self, name: str, content: StreamContent) -> int:
         """How many rows of a stream workers have not been brought."""
         known = self._known(name, content.token)
         return sum(chunk.table.num_rows for chunk in content.chunks if chunk.part > known)
 
-    def graph(self, name: str, table: pa.Table) -> Followed:
-        """The table of a static graph: another version is another content."""
+    def graph(self, name: str, table: pa.Table, key: Key = "") -> Followed:
+        """The table of a static graph, which is shared out by its key: another version is another content."""
         known = self._graphs.get(name)
         if known is None or known[0]() is not table:
             self._versions += 1
             known = self._graphs[name] = ref(table), f"{self._token}-{self._versions}"
-        return self._whole(name, known[1], table)
+        return self._shared_out(self._whole(name, known[1], table), key)
 
     def constants(self, name: str, table: pa.Table) -> Followed:
         """A table that its name tells from all others."""
@@ -216,6 +231,12 @@ class Following:
 
     def _whole(self, name: str, token: str, table: pa.Table) -> Followed:
         return Followed(token, self._known(name, token), 1, table.num_rows, lambda part: table.slice(0, 0) if part else table)
+
+    def _shared_out(self, table: Followed, key: Key) -> Followed:
+        if not key:
+            return table
+        parts = lru_cache(maxsize=2)(lambda part: share_out(table.after(part), key, self._shards))     # new rows, and all of them
+        return replace(table, rows=table.rows // self._shards, share=lambda part, shard: parts(part)[shard])
 
     def _known(self, name: str, token: str) -> int:
         before, upto = self._brought.get(name, ("", 0))

@@ -25,7 +25,7 @@ from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsi
 from engine.execution.equality import EqualTerms
 from engine.execution.kept import KeptClosures
 from engine.execution.pace import Paces
-from engine.execution.plan_job import ExecutorName, PlanJob, Ran, SqlPlans, Tasks
+from engine.execution.plan_job import ExecutorName, Part, PlanJob, Ran, SqlPlans, Tasks
 from engine.execution.program_steps import TimedPrograms, behind, state_at, taken_on
 from engine.execution.shapes import Shapes, Sharing
 from engine.functions.typed import ANY_KIND, Kinds
@@ -33,7 +33,7 @@ from engine.ir.statement import Program, StreamSource
 from engine.ir.terms import SAME_AS
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.plan.graphs import WORDS, Chosen
-from engine.plan.nodes import KeptSource, StaticSource, ValiditySource
+from engine.plan.nodes import KEYS, KeptSource, Key, StaticSource, ValiditySource
 from engine.sql.dialect import DIALECTS, UNDECIDED
 from engine.sql.emit import PlanText
 from engine.sql.kept import KeptText
@@ -49,6 +49,7 @@ MOST_OVER = 2           # so often in a row others have waited in vain for what 
 SHARED_BY = 4           # so many queries share what patterns find without their constants and filters
 MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
 KEPT_ROWS = 4_000       # the same of closures, where nothing changes
+SHARD_ROWS = 20_000     # from so many rows of windows on a query is evaluated in shards, where there are several and it can be
 AHEAD_ROWS = 4_000      # so many new rows are brought to workers before an evaluation is due: fewer are not worth a bundle
 AT_ONCE_ROWS = 15_000   # where an evaluation takes in no more, nothing is brought before: it costs more than the evaluation waits
 WIDEST_ROWS = 4_000_000     # what the windows of all evaluations that are made together may have
@@ -60,11 +61,13 @@ CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closu
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
-    """The last evaluation of a query that sampled kept relations: these, and the tables that it read. (Its job would hold its answer.)"""
+    """The last evaluation of a query that sampled kept relations: these, the tables that it read, and whether shards did it. (Its job
+    would hold its answer.)"""
 
     due: Due
     tables: frozenset[str]
     kept: tuple[KeptStep, ...]
+    in_shards: bool
 
 
 class Executor:
@@ -72,17 +75,20 @@ class Executor:
     take a choice away, for tests and benchmarks."""
 
     def __init__(self, tasks: Tasks, sql: SqlPlans | None = None, *, force_executor: ExecutorName | None = None,
-                 force_strategy: StrategyName | None = None, closed_rows: int = CLOSED_ROWS,
+                 force_strategy: StrategyName | None = None, closed_rows: int = CLOSED_ROWS, shard_rows: int = SHARD_ROWS,
                  forgets: bool = True, states: Path | None = None, pump: Executor | None = None) -> None:
         """`tasks` runs what is `local`, `sql` the rest; without it all is `local`. `closed_rows`: above it the closures of `sql` are made
-        by rounds of Spark jobs. `forgets`: workers forget the closures that it does not keep. `states` is the folder for what programs with
-        a time of their own hold (None: one of its own). With what `pump` keeps of each query this one goes on, and the other way round."""
+        by rounds of Spark jobs; `shard_rows`: from then on plans are evaluated in shards. `forgets`: workers forget the closures that it
+        does not keep. `states` is the folder for what programs with a time of their own hold (None: one of its own). With what `pump` keeps
+        of each query this one goes on, and the other way round."""
         self._tasks = tasks
         self._sql: SqlPlans = sql or SqlPlans()
         self._paces: Paces = Paces(self._evaluate, self._drop, _fitting, None if pump is None else pump._paces.known)
         self._forgets = forgets
         self._beside: Executor | None = None
         self.closed_rows = closed_rows if sql is not None else NO_LIMIT
+        self._shard_rows = shard_rows
+        self._in_shards: dict[str, bool] = {}   # by query, whether it is, once that has been found
         self.force_executor: ExecutorName | None = force_executor if sql is not None else "local"
         self.force_strategy = force_strategy
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {} if pump is None else pump.choices
@@ -91,7 +97,7 @@ class Executor:
         self._too_large: set[str] = set() if pump is None else pump._too_large
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
         self._sharing, self._shapes, self._equal = Sharing(), Shapes(), EqualTerms()
-        self._following = Following() if pump is None and forgets else None
+        self._following = Following(tasks.shards) if pump is None and forgets else None
         self._sampled: dict[str, _Sampled] = {}   # by query, of its last evaluation
         self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
@@ -140,7 +146,7 @@ class Executor:
             except Exception as failure:  # a plan that cannot be made is that query's failure
                 failed[number] = failure
         self._run(jobs)
-        for again in (self._undecided, self._unkept, self._by_sql, self._mended):
+        for again in (self._undecided, self._undivided, self._unkept, self._by_sql, self._mended):
             self._run(list(again(jobs)))
         remaining = iter(jobs)
         return [answer for number, due in enumerate(dues)
@@ -160,14 +166,15 @@ class Executor:
             if sampled is None:
                 continue
             due = sampled.due
-            contents = {name: content for iri, content in due.streams.items() if (name := stream_table(iri)) in sampled.tables}
-            lacking |= {name: following.lacking(name, content) for name, content in contents.items() if name not in lacking}
-            new, rows = sum(lacking[name] for name in contents), sum(content.rows for content in contents.values())
+            contents = _contents(due, sampled.tables)
+            lacking |= {name: following.lacking(name, content) for name, (content, _) in contents.items() if name not in lacking}
+            new, rows = sum(lacking[name] for name in contents), sum(content.rows for content, _ in contents.values())
             if new < AHEAD_ROWS or max(new, due.compiled.changing * rows) <= AT_ONCE_ROWS:
                 continue
-            tables |= {name: following.stream(name, content) for name, content in contents.items()}
-            tasks |= {step.text.name: Task(_NOTHING, frozenset(contents), 0, query=query, limits=due.limits, patience_ms=patience_ms,
-                                           kept=(step,)) for step in self._steps(due, [kept.text for kept in sampled.kept])}
+            tables |= {name: following.stream(name, *found) for name, found in contents.items()}
+            for step in self._steps(due, [kept.text for kept in sampled.kept]):
+                tasks[step.text.name] = Task(_NOTHING, frozenset(contents), 0, query=query, limits=due.limits, patience_ms=patience_ms,
+                                             kept=(step,), in_shards=sampled.in_shards)
         if tasks:
             for name, found in zip(tasks, self._run_tasks([*tasks.values()], tables), strict=True):
                 if not isinstance(found, Found):
@@ -185,6 +192,7 @@ class Executor:
         self.ran.pop(query, None)
         self._too_large.discard(query)
         self._over.pop(query, None)
+        self._in_shards.pop(query, None)
         self._equal.forget(query)
         self._sharing.forget(query)
         self._shapes.forget(query)
@@ -238,7 +246,7 @@ class Executor:
             keeps, compiled = False, compiled.by_representatives
             due = replace(due, compiled=compiled)
             self._drop(due.query)
-        resident = self._tasks.memory // RESIDENT_BYTES
+        resident = self._tasks.memory // RESIDENT_BYTES * self._tasks.shards
         most = self.closed_rows if compiled.closures and not keeps else resident if self._following or keeps else LOCAL_ROWS
         executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self._too_large else "sql")
         closures = None
@@ -249,6 +257,9 @@ class Executor:
         form, why = self._form(due, rows, most, by_rounds) if executor == "sql" else self._sampling(due, rows)
         if by_representatives:
             why = by_representatives
+        elif executor == "local" and not keeps and form != "shared" and self._divides(due, rows):
+            assert compiled.in_shards is not None
+            compiled = compiled.in_shards
         if closures is not None and form == "plain":
             why = f"its closures are kept: {compiled.change_in_words}"
         samples = form in ("sampled", "shared")
@@ -262,16 +273,29 @@ class Executor:
         text = compiled.text(executor, typed, form)
         kinds: Kinds = frozenset().union(*(content.kinds for content in due.streams.values())) if executor == "local" else ANY_KIND
 
-        named = len(due.ticks) == 1 and not text.closures and not text.rounds and all(
-            isinstance(source, (KeptSource, StaticSource)) for source in text.sources) and executor == "local"
+        def named(text: PlanText) -> bool:
+            return len(due.ticks) == 1 and not text.closures and not text.rounds and not text.parts and all(
+                isinstance(source, (KeptSource, StaticSource)) for source in text.sources) and executor == "local"
 
         def below(text: PlanText) -> list[str]:
-            written_for = replace(evaluation, named=named)
+            written_for = replace(evaluation, named=named(text))
             return [*source_texts(text.sources, windows, written_for, DIALECTS[executor]),
-                    *(panes.text(windows, written_for) for panes in text.panes)]
+                    *(panes.text(windows, written_for) for panes in text.panes),
+                    *(f"{name} AS (SELECT * FROM {_gathered_table(due.query, name)})" for name, _ in text.parts)]
 
         def written() -> PlanText:
             return compiled.text(executor, typed, form, kinds)
+
+        def part(number: int) -> Part:
+            def its_text() -> PlanText:
+                return written().parts[number][1]
+
+            name, its = text.parts[number]
+            steps = self._steps(due, compiled.kept_texts(its, typed))
+            return Part(_gathered_table(due.query, name), lambda: its_text().statement(below(its_text())),
+                        its.tables.union(*((*step.text.tables, *step.text.graphs) for step in steps)), steps,
+                        lambda: _pane_steps(its_text(), windows, evaluation),
+                        lambda: numbers_of(windows, evaluation) if named(its) else {})
 
         kept = self._steps(due, compiled.kept_texts(text, typed))
         names = {table for step in kept for table in (*step.text.tables, *step.text.graphs)}
@@ -295,12 +319,23 @@ class Executor:
         job = PlanJob(due, evaluation, executor, lambda: written().statement(below(written())),
                       frozenset(names | own.keys() | constants.keys()), rows * len(due.ticks), closures, own, constants, rounds=rounds,
                       closings=closings, ahead=ahead, kept=kept, panes=lambda: _pane_steps(written(), windows, evaluation),
-                      given=lambda: numbers_of(windows, evaluation) if named else {}, shape=shape, typed=typed, kinds=kinds)
-        self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept))
+                      given=lambda: numbers_of(windows, evaluation) if named(text) else {}, shape=shape, typed=typed, kinds=kinds,
+                      parts=tuple(map(part, range(len(text.parts)))))
+        kept = tuple({step.text.name: step for steps in (kept, *(part.kept for part in job.parts)) for step in steps}.values())
+        self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept),
+                                  shards=self._tasks.shards if job.parts else 1)
         self._sampled.pop(due.query, None)
         if kept and not own and not closings:
-            self._sampled[due.query] = _Sampled(due, job.tables, kept)
+            self._sampled[due.query] = _Sampled(due, job.read, kept, bool(job.parts))
         return job
+
+    def _divides(self, due: Due, rows: int) -> bool:
+        """Whether a plan is evaluated in shards: from some size on, so that its tables are not brought to others each time it changes."""
+        if self._tasks.shards < 2 or self._following is None or due.derived is not None:
+            return False
+        if due.query not in self._in_shards and rows < self._shard_rows:
+            return False
+        return self._in_shards.setdefault(due.query, True) and due.compiled.in_shards is not None
 
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""
@@ -361,7 +396,7 @@ class Executor:
 
     def _steps(self, due: Due, texts: Sequence[KeptText]) -> tuple[KeptStep, ...]:
         """The kept relations that a query samples, each with the time from which on it needs the facts of its streams."""
-        oldest = {stream_table(iri): content.oldest for iri, content in due.streams.items()}
+        oldest = {stream_table(iri, key): content.oldest for iri, content in due.streams.items() for key in KEYS}
         return tuple(KeptStep(text, tuple(oldest[table] for table in text.tables)) for text in texts)
 
     def _kept_closures(self, due: Due) -> KeptClosures:
@@ -397,12 +432,19 @@ class Executor:
                 jobs[number] = self._job(job.due)
                 yield jobs[number]
 
+    def _undivided(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
+        """Jobs in one shard in place of those for which shards found more than an answer may have: all of it need not be in the answer."""
+        for number, job in enumerate(jobs):
+            if job.parts and isinstance(job.answer, LimitExceeded) and job.answer.limit in ("evaluation_rows", "evaluation_bytes"):
+                self._in_shards[job.due.query] = False
+                yield from self._made_again(jobs, number, "shards find more than an answer may have")
+
     def _unkept(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
         """Jobs over their windows alone in place of those for which what is kept needed more time or memory than one evaluation has: other
         queries may need much more of a stream than these windows show. Nothing is kept for such a query from then on."""
         for number, job in enumerate(jobs):
             query, failure = job.due.query, job.answer
-            if not job.kept:
+            if not job.kept and not any(part.kept for part in job.parts):
                 continue
             if isinstance(failure, Found):
                 self._over.pop(query, None)
@@ -453,10 +495,14 @@ class Executor:
         """Run tasks in one go, those of one shape `together`."""
         if not jobs:
             return
-        groups, alone = self._shapes.divided(jobs) if together else ([], jobs)
+        in_shards, whole = [job for job in jobs if job.parts], [job for job in jobs if not job.parts]
+        groups, alone = self._shapes.divided(whole) if together else ([], whole)
+        parts = [Task(part.write(), part.tables, job.cost, query=job.due.query, limits=job.due.limits, patience_ms=job.due.patience_ms,
+                      kept=part.kept, panes=part.panes(), given=part.given(), in_shards=True) for job in in_shards for part in job.parts]
         tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step,
                       job.kept, job.panes(), shown=_shown(job.due), given=job.given()) for job in alone]
-        found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks])
+        found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks, *parts])
+        self._gather(in_shards, found[len(groups) + len(tasks):])
         for job, answer in zip(alone, found[len(groups):]):
             job.answer = answer
         again: list[PlanJob] = []
@@ -478,11 +524,32 @@ class Executor:
                 self._took(job.due, job.answer.ms, beside.get(id(job), 1))
         self._run_local(again, together=False)
 
+    def _gather(self, jobs: Sequence[PlanJob], found: Sequence[Found | Exception]) -> None:
+        """Evaluate what is above the parts of plans, over what shards have found."""
+        rest = iter(found)
+        ready, tasks = list[tuple[PlanJob, float]](), list[Task]()
+        tables: dict[str, pa.Table | Followed] = {}
+        for job in jobs:
+            answers = [next(rest) for _ in job.parts]
+            job.answer = next((answer for answer in answers if not isinstance(answer, Found)), None)
+            if job.answer is None:
+                gathered = {part.name: answer.table for part, answer in zip(job.parts, answers) if isinstance(answer, Found)}
+                ready.append((job, max(answer.ms for answer in answers if isinstance(answer, Found))))
+                tasks.append(Task(job.write(), job.tables | gathered.keys(), job.cost, query=job.due.query, limits=job.due.limits,
+                                  patience_ms=job.due.patience_ms, shown=_shown(job.due), gathers=True))
+                tables |= gathered
+        if tasks:
+            tables |= {name: table for name, table in self._tables([job for job, _ in ready]).items()
+                       if any(name in job.tables for job, _ in ready)}
+            for (job, ms), answer in zip(ready, self._run_tasks(tasks, tables), strict=True):
+                job.answer = replace(answer, ms=answer.ms + ms) if isinstance(answer, Found) else answer
+
     def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one go."""
         if self._following is not None:
             for job in jobs:
-                self._following.use(job.due.query, job.tables | {step.text.name for step in job.kept})
+                kept = (step for steps in (job.kept, *(part.kept for part in job.parts)) for step in steps)
+                self._following.use(job.due.query, job.read | {step.text.name for step in kept})
         return self._run_tasks(tasks, self._tables(jobs))
 
     def _run_tasks(self, tasks: Sequence[Task], tables: Mapping[str, pa.Table | Followed]) -> Sequence[Found | Exception]:
@@ -498,23 +565,25 @@ class Executor:
         """What the jobs may see, by table name: all that is followed, else the slices of content that they need."""
         found: dict[str, pa.Table | Followed] = {}
         ranges: dict[str, tuple[int, int]] = {}
-        contents: dict[str, StreamContent] = {}
+        contents: dict[str, tuple[StreamContent, Key]] = {}
         for job in jobs:
             found.update(job.own)
             for name, table in job.constants.items():
                 found[name] = table if self._following is None else self._following.constants(name, table)
             if job.step is not None:
                 continue
-            contents |= {name: content for iri, content in job.due.streams.items() if (name := stream_table(iri)) in job.tables}
+            contents |= _contents(job.due, job.read)
             for iri, table in job.due.graphs.items():
-                name = graph_table(iri)
-                found[name] = table if self._following is None else self._following.graph(name, table)
+                for key in KEYS:
+                    if not key or graph_table(iri, key) in job.read:
+                        name = graph_table(iri, key)
+                        found[name] = table if self._following is None else self._following.graph(name, table, key)
             for iri, (low, high) in needed(job.due.compiled.statement.windows, job.evaluation).items() if self._following is None else ():
                 name = stream_table(iri)
                 before = ranges.get(name, (low, high))
                 ranges[name] = min(low, before[0]), max(high, before[1])
-        for name, content in contents.items():
-            found[name] = content.between(*ranges[name], -1) if self._following is None else self._following.stream(name, content)
+        for name, (content, key) in contents.items():
+            found[name] = content.between(*ranges[name], -1) if self._following is None else self._following.stream(name, content, key)
         return found
 
     def _close_ahead(self, jobs: list[PlanJob]) -> list[list[Found | Exception]]:
@@ -553,6 +622,16 @@ class Executor:
             return answers
         return [replace(answer, inconsistencies=inconsistencies_at(answer.tick, job.answer.findings), state=state_at(job.due, answer.tick))
                 for answer in answers]
+
+
+def _contents(due: Due, names: frozenset[str]) -> dict[str, tuple[StreamContent, Key]]:
+    """The contents that tables of these names follow, with the keys by which they are shared out."""
+    return {name: (content, key) for iri, content in due.streams.items() for key in KEYS if (name := stream_table(iri, key)) in names}
+
+
+def _gathered_table(query: str, part: str) -> str:
+    """The table with what shards have found for a query."""
+    return f"{part}_{hashlib.sha256(query.encode()).hexdigest()[:16]}"
 
 
 def _pane_steps(text: PlanText, windows: Sequence[StreamSource], evaluation: Evaluation) -> tuple[PaneStep, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.limits import Cancelled
 from engine.processors import processors
-from engine.worker.bundles import Found, Tables, Task, run_bundled, run_bundles
+from engine.worker.bundles import Found, Tables, Task, run_bundled, run_bundles, run_in_shards
 from engine.worker.database import close, connect, interrupt
 from engine.worker.guard import GRACE_S, end_all, given_memory, memory_bytes
 
@@ -19,12 +19,13 @@ _LOOK_S = 0.1
 
 
 class OwnProcess:
-    """Runs tasks in a database of its own, which nobody else sees, on all cores; `work` is a folder for what is kept. From any thread:
-    tasks of several wait for each other."""
+    """Runs tasks in a database of its own, which nobody else sees, on all cores; in one for each of several shards, one after another.
+    `work` is a folder for what is kept. From any thread: tasks of several wait for each other."""
 
-    def __init__(self, work: Path, threads: int | None = None) -> None:
-        self.work, self.memory = work, memory_bytes()
-        self._connection = connect(given_memory(), threads or processors())
+    def __init__(self, work: Path, threads: int | None = None, shards: int = 1) -> None:
+        self.work, self.memory, self.shards = work, memory_bytes(), shards
+        self._connections = [connect(given_memory(), threads or processors()) for _ in range(shards)]
+        self._told: dict[int, frozenset[str] | None] = {}
         self._running: frozenset[str] = frozenset()
         self._cancelled: set[str] = set()
         self._stuck = False
@@ -58,7 +59,7 @@ class OwnProcess:
         """End what runs, again and again: an interrupt between two statements ends nothing."""
         until = time.monotonic() + GRACE_S
         while not future.done() and time.monotonic() < until:
-            interrupt(self._connection)
+            self._interrupt()
             end_all()
             wait([future], _LOOK_S)
         self._stuck = not future.done()
@@ -77,7 +78,10 @@ class OwnProcess:
             try:
                 if self._running & self._cancelled:     # since they were chosen
                     return []
-                return run_bundled(tasks, tables, 1, alive, lambda bundles: run_bundles(bundles, self._connection))
+                if self.shards == 1:
+                    return run_bundled(tasks, tables, 1, alive, lambda bundles: run_bundles(bundles, self._connections[0]))
+                return run_in_shards(tasks, tables, self.shards, alive, self._told, lambda bundles: (
+                    result for shard, bundle in bundles.items() for result in run_bundles([bundle], self._connections[shard])))
             except Exception:   # an interrupt may come before or behind a task, too
                 if self._running & self._cancelled:
                     return []
@@ -94,7 +98,11 @@ class OwnProcess:
         self._cancelled.add(query)
         with self._ending:
             if query in self._running:
-                interrupt(self._connection)
+                self._interrupt()
+
+    def _interrupt(self) -> None:
+        for connection in self._connections:
+            interrupt(connection)
 
     def forget(self, query: str) -> None:
         self._cancelled.discard(query)
@@ -102,14 +110,15 @@ class OwnProcess:
     def close(self) -> None:
         """Drop the database, unless something runs in it that no interrupt ends."""
         if not self._stuck:
-            close(self._connection)
+            for connection in self._connections:
+                close(connection)
 
 
 @contextmanager
-def own_process(threads: int | None = None) -> Iterator[OwnProcess]:
+def own_process(threads: int | None = None, shards: int = 1) -> Iterator[OwnProcess]:
     """Such a runner, on so many threads (None: on all cores), with a folder that is removed in the end."""
     with tempfile.TemporaryDirectory(prefix="thalweg-") as folder:
-        tasks = OwnProcess(Path(folder), threads)
+        tasks = OwnProcess(Path(folder), threads, shards)
         try:
             yield tasks
         finally:

@@ -29,13 +29,25 @@ from engine.worker.timed_task import StagedStep, TimedStep
 ExecutorName = Literal["local", "sql"]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What each shard evaluates of a plan, as in PlanJob: what all of them give is the table `name` to the rest."""
+
+    name: str
+    write: Callable[[], str]
+    tables: frozenset[str]
+    kept: tuple[KeptStep, ...]
+    panes: Callable[[], tuple[PaneStep, ...]]
+    given: Callable[[], Mapping[str, int]]
+
+
 @dataclass(slots=True)
 class PlanJob:
     """A plan as it is run once, in a job of its own or together with others in one: `write` gives its text, `given` the numbers that are
     its parameters, `panes` what it asks of panes, `answer` is there when it was. A program with a time of its own has a `step` in place
     of a text. Its `closures` are kept, or made for it alone (None). Those of one `shape` can be evaluated together, with typed columns
     where they are `typed`. Its windows have objects of these `kinds` only. Its `own` tables are of this evaluation, those of `constants`
-    are the same in each."""
+    are the same in each. `parts` are evaluated by shards before."""
 
     due: Due
     evaluation: Evaluation
@@ -56,7 +68,13 @@ class PlanJob:
     shape: Shape | None = None
     typed: bool = True
     kinds: Kinds = ANY_KIND
+    parts: tuple[Part, ...] = ()
     answer: Found | BaseException | None = field(default=None)
+
+    @property
+    def read(self) -> frozenset[str]:
+        """All tables that it reads, in shards too."""
+        return self.tables.union(*(part.tables for part in self.parts))
 
 
 CloseAhead = Callable[[list[PlanJob]], list[list[Found | Exception]]]
@@ -75,6 +93,10 @@ class Tasks(Protocol):
     @property
     def memory(self) -> int:
         """How many bytes the database of a process may take."""
+
+    @property
+    def shards(self) -> int:
+        """How many processes there are in which tables stay, each with its share of those that are shared out."""
 
     def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, *,
             may_stay: bool = False) -> list[Found | Exception]:
@@ -123,7 +145,8 @@ class SqlPlans:
 @dataclass(frozen=True, slots=True)
 class Ran:
     """The plan ran in `form` on `executor` by `strategy`, for the reason `why`, over so many `rows` of windows (all of its evaluations
-    together). It read the kept `relations`; its statement answered so many queries `together`, of whose time `ms` is this one's share."""
+    together). It read the kept `relations`; its statement answered so many queries `together`, of whose time `ms` is this one's share. It
+    was evaluated in so many `shards`."""
 
     executor: str
     strategy: str
@@ -133,16 +156,18 @@ class Ran:
     relations: tuple[str, ...] = ()
     together: int = 1
     ms: float = 0.0
+    shards: int = 1
 
     def to_json(self, users: Mapping[str, int]) -> dict[str, Any]:
         """The members of ``ran``; `users` says how many queries read each relation."""
-        return {"why": self.why, "rows": self.rows, "ms": round(self.ms, 1), "together": self.together,
+        return {"why": self.why, "rows": self.rows, "ms": round(self.ms, 1), "together": self.together, "shards": self.shards,
                 "kept": [{"relation": name, "users": users.get(name, 1)} for name in self.relations]}
 
     def text(self, users: Mapping[str, int]) -> str:
         """The same as comments behind a plan."""
         kept = "".join(f"-- kept: {name}, read by {_counted(users.get(name, 1))}\n" for name in self.relations)
         together = f", one statement for {_counted(self.together)}" if self.together > 1 else ""
+        together += f", in {self.shards} shards" if self.shards > 1 else ""
         return f"-- ran: {self.executor}, {self.strategy}: {self.why}\n-- last: {self.rows} rows in {self.ms:.1f} ms{together}\n{kept}"
 
 

@@ -112,6 +112,8 @@ def _label(plan: Plan, estimate: Estimate) -> str:
             return f"Star on {_term(scans[0].subject)} ({len(scans)} patterns)"
         case nodes.Sample(source=source, variables=variables):
             return f"Sample of {' '.join(map(_term, variables))}, kept as {source.name}"
+        case nodes.Gather():
+            return "Gather what all shards find"
         case nodes.Begun(source=source):
             return f"Begun in the {_source(source)}"
         case nodes.Nodes(source=source, variable=variable):

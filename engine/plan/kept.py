@@ -120,8 +120,8 @@ def _sample(plan: Plan, streams: Sequence[StreamSource], fixed: Fixed, general: 
         return None
     scans, filters = parts
     found = [leaves(scan.source) for scan in scans]
-    windows = tuple(dict.fromkeys(leaf.index for own in found for leaf in own or () if isinstance(leaf, WindowSource)))
-    if None in found or not windows or not all(isinstance(streams[index].window, TimeWindow) for index in windows):
+    windows = tuple(dict.fromkeys(leaf for own in found for leaf in own or () if isinstance(leaf, WindowSource)))
+    if None in found or not windows or not all(isinstance(streams[leaf.index].window, TimeWindow) for leaf in windows):
         return None
     if not all(map(fixed, filters)):
         return None
@@ -164,7 +164,7 @@ def _without_constants(scans: Sequence[Scan]) -> tuple[list[Scan], list[Expressi
             for scan, is_type in zip(scans, typed)], same
 
 
-def _source(scans: Sequence[Scan], filters: Sequence[Expression], windows: tuple[int, ...], streams: Sequence[StreamSource],
+def _source(scans: Sequence[Scan], filters: Sequence[Expression], windows: Sequence[WindowSource], streams: Sequence[StreamSource],
             variables: Sequence[Variable]) -> KeptSource:
     """The relation, with names of variables and numbers of windows that follow from the pattern alone."""
     names = {variable: Variable(f"v{number}") for number, variable in enumerate(variables)}
@@ -174,17 +174,17 @@ def _source(scans: Sequence[Scan], filters: Sequence[Expression], windows: tuple
 
     def own(source: Source) -> Source:
         match source:
-            case WindowSource(index=index):
-                return WindowSource(windows.index(index))
+            case WindowSource():
+                return WindowSource(windows.index(source))
             case MergedSource(parts=parts):
                 return MergedSource(tuple(map(own, parts)))     # type: ignore[arg-type]
         return source
 
     renumbered = tuple(Scan(own(scan.source), *map(renamed, (*scan.terms, scan.graph))) for scan in scans)
     conditions = tuple(replaced_in(condition, names) for condition in filters)
-    iris = tuple(streams[index].stream for index in windows)
-    digest = hashlib.sha256(repr((iris, renumbered, conditions)).encode()).hexdigest()[:16]
-    return KeptSource(f"k_{digest}", renumbered, conditions, iris, windows)
+    read = tuple((streams[leaf.index].stream, leaf.key) for leaf in windows)
+    digest = hashlib.sha256(repr((read, renumbered, conditions)).encode()).hexdigest()[:16]
+    return KeptSource(f"k_{digest}", renumbered, conditions, read, tuple(leaf.index for leaf in windows))
 
 
 def leaves(source: Source) -> tuple[WindowSource | StaticSource, ...] | None:

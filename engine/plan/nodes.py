@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from engine.ir.expressions import Aggregate as AggregateCall, Expression
 from engine.ir.rules import Role, Rule
@@ -16,11 +16,18 @@ from engine.ir.terms import Constant, PatternTerm, Term, Variable
 from engine.plan.timed import TimedPlan
 
 
+Key = Literal["", "s", "o"]
+"""The column by which facts are shared out among shards (engine/plan/shards.py): each has those with the subjects, or objects, of its
+share; every shard has all of them where there is none."""
+KEYS: tuple[Key, ...] = ("", "s", "o")
+
+
 @dataclass(frozen=True, slots=True)
 class WindowSource:
-    """The content of the statement's window number `index`."""
+    """The content of the statement's window number `index`; in a shard what it has of that by the `key`."""
 
     index: int
+    key: Key = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +54,10 @@ class ItemsSource:
 
 @dataclass(frozen=True, slots=True)
 class StaticSource:
-    """A static graph of the catalog, by IRI; valid at all times."""
+    """A static graph of the catalog, by IRI, valid at all times; in a shard what it has of that by the `key`."""
 
     iri: str
+    key: Key = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +177,13 @@ class BoundsSource:
 @dataclass(frozen=True, slots=True)
 class KeptSource:
     """The solutions of `scans` with `filters`, kept with the times of their oldest and newest facts of each window; at T those that the
-    statement's `windows` show. The scans count their windows among these, `streams` are the IRIs of what they read; `name` follows from
-    scans, filters and streams. Of the variables `typed` ones the typed columns are read."""
+    statement's `windows` show. The scans count their windows among these, `streams` are the IRIs of what they read, with the keys by which
+    shards have it; `name` follows from scans, filters and streams. Of the variables `typed` ones the typed columns are read."""
 
     name: str
     scans: tuple[Scan, ...] = field(compare=False, repr=False)
     filters: tuple[Expression, ...] = field(compare=False, repr=False)
-    streams: tuple[str, ...]
+    streams: tuple[tuple[str, Key], ...]
     windows: tuple[int, ...]
     typed: frozenset[Variable] = frozenset()
 
@@ -378,6 +386,13 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
+class Gather:
+    """The solutions that all shards have, each of which evaluates `input` over its share of the facts."""
+
+    input: Plan
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """One row per group of `keys` and evaluation time; `implicit` gives a row even for no input."""
 
@@ -452,7 +467,7 @@ class Begun:
 
 
 Plan = (Unit | Begun | TimedPlan | Scan | Sample | Nodes | Reach | Stamps | WindowTimes | Star | Join | LeftJoin | Otherwise
-        | Lookup | Minus | Filter | Extend | Union | Values | Given | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
+        | Lookup | Minus | Filter | Extend | Union | Values | Given | Gather | Aggregate | Project | Distinct | Order | Slice | Seed | Mark)
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
@@ -477,11 +492,15 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
     return (plan.input,)
 
 
-def scans_of(plan: Plan) -> Iterator[Scan]:
-    if isinstance(plan, Scan):
-        yield plan
+def walk(plan: Plan) -> Iterator[Plan]:
+    """A plan and all below it."""
+    yield plan
     for below in inputs(plan):
-        yield from scans_of(below)
+        yield from walk(below)
+
+
+def scans_of(plan: Plan) -> Iterator[Scan]:
+    return (below for below in walk(plan) if isinstance(below, Scan))
 
 
 def scan_variables(*scans: Scan) -> tuple[Variable, ...]:

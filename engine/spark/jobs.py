@@ -21,9 +21,9 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
-from engine.spark.workers import TooLarge, WorkerDied, run_in_pool
+from engine.spark.workers import TooLarge, WorkerDied, run_in_pool, run_side_by_side
 from engine.supervision import deadline
-from engine.worker.bundles import Found, QueryFailed, Tables, Task, balanced, follows, run_bundled, run_bundles
+from engine.worker.bundles import Found, QueryFailed, Tables, Task, balanced, follows, run_bundled, run_bundles, run_in_shards
 from engine.worker.guard import GRACE_S, check_size, memory_bytes, out_of_memory
 
 if TYPE_CHECKING:
@@ -47,11 +47,17 @@ class Jobs:
         self._session = session
         self._running: dict[str, _Running] = {}
         self._cancelled: set[str] = set()
+        self._told: dict[int, frozenset[str] | None] = {}   # by shard, what it heard to be alive
 
     @property
     def memory(self) -> int:
         """How many bytes the database of a worker may take."""
         return memory_bytes(self._session.settings.worker_memory)
+
+    @property
+    def shards(self) -> int:
+        """How many workers have tables that stay."""
+        return len(self._session.residents)
 
     @property
     def work(self) -> Path:
@@ -94,7 +100,8 @@ class Jobs:
         if not tasks:
             return []
         try:
-            if may_stay and (follows(tables) or len(balanced(tasks, self._session.settings.partitions)) == 1):
+            if may_stay and (follows(tables) or any(task.gathers for task in tasks)
+                             or len(balanced(tasks, self._session.settings.partitions)) == 1):
                 answers = self._run_resident(tasks, tables, alive, deaths)
                 # What stays there takes memory, too.
                 lacks = any(isinstance(one, LimitExceeded) and one.limit == "worker_memory" for one in answers)
@@ -105,15 +112,24 @@ class Jobs:
             return self._again(failure, tasks, tables, alive, may_stay, deaths)
 
     def _run_resident(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, deaths: int) -> list[Found | Exception]:
-        """What the tasks give in the worker where tables stay."""
-        number, resident, ended = next(_NUMBERS), self._session.resident, threading.Event()
+        """What the tasks give in the workers where tables stay."""
+        number, residents, ended = next(_NUMBERS), self._session.residents, threading.Event()
 
         def end() -> None:
             ended.set()
-            resident.interrupt(number)
+            for resident in residents:
+                resident.interrupt(number)
 
-        with self._noted(_queries(tasks), f"resident-{number}", end, resident.close):
-            found = run_bundled(tasks, tables, 1, alive, lambda bundles: resident.run(number, bundles[0]))
+        def kill() -> None:
+            for resident in residents:
+                resident.close()
+
+        with self._noted(_queries(tasks), f"resident-{number}", end, kill):
+            if len(residents) == 1:
+                found = run_bundled(tasks, tables, 1, alive, lambda bundles: residents[0].run(number, bundles[0]))
+            else:
+                found = run_in_shards(tasks, tables, len(residents), alive, self._told,
+                                      lambda bundles: run_side_by_side(residents, number, bundles))
         return self.run(tasks, tables, alive, may_stay=True, deaths=deaths) if ended.is_set() else found
 
     def _again(self, failure: Exception, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, may_stay: bool,

@@ -42,7 +42,7 @@ _starting = threading.Lock()
 
 class Session:
     """A running Spark, made by `start_session` only. `spark` is PySpark's session; `graphframes` tells whether the JVM half of GraphFrames
-    is loaded, `graphframes_reason` why not. `threads` are those of the worker where tables stay."""
+    is loaded, `graphframes_reason` why not. `residents` have the workers where tables stay, one for each shard, of so many `threads`."""
 
     def __init__(self, spark: SparkSession, gateway: Any, settings: SparkSettings, scratch: Scratch, graphframes_reason: str,
                  threads: int) -> None:
@@ -52,7 +52,7 @@ class Session:
         self._scratch = scratch
         self.graphframes = not graphframes_reason
         self.graphframes_reason = graphframes_reason
-        self.resident = ResidentTask(spark, threads)
+        self.residents = [ResidentTask(spark, threads) for _ in range(settings.shards or 1)]
         self._context = spark.sparkContext
         self._gateway = gateway
         self._process: subprocess.Popen[bytes] = gateway.proc
@@ -100,7 +100,8 @@ class Session:
     def warm_up(self, say: Say = lambda message: None) -> None:
         """Run a few tiny jobs: classes are loaded, code is compiled and a Python worker forked before the first real answer."""
         warm_up(self.spark, say)
-        self.resident.start()
+        for resident in self.residents:
+            resident.start()
 
     def stop(self, within_s: float = 3.0) -> None:
         """Stop Spark, its JVM and workers, and reset PySpark's globals; safe to call twice and after the JVM's death."""
@@ -110,7 +111,8 @@ class Session:
         if not first:
             self._stopped.wait(within_s + 10)
             return
-        self.resident.close()
+        for resident in self.residents:
+            resident.close()
         try:
             _end(self.spark, self._context, self._gateway, self._scratch, within_s)
         finally:
@@ -144,7 +146,7 @@ def start_session(settings: SparkSettings, say: Say = lambda message: None, *, m
         except BaseException:  # an interrupt too leaves nothing behind
             scratch.remove()
             raise
-        threads, context = settings.partitions, spark.sparkContext
+        threads, context = max(1, settings.partitions // (settings.shards or 1)), spark.sparkContext
         if not settings.local:
             try:
                 context.addPyFile(str(zip_engine(scratch.path / "engine.zip")))  # for every executor

@@ -15,6 +15,7 @@ from engine.worker.guard import DEFAULT_MEMORY, MEMORY_VARIABLE
 
 GRAPHFRAMES = "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0"
 KAFKA_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+MOST_SHARDS = 64
 PROJECT = Path(__file__).resolve().parents[2]
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -23,7 +24,7 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 class SparkSettings:
     """`cache` keeps what is fetched once, `work` (None: a temporary folder) Spark's scratch files and spark.log. On a cluster the temporary
     folder is made in `shared`, which all executors see; `slots` are the cores that the cluster was found to have (None: it has not been
-    asked).
+    asked). `shards` is how many workers share out the tables that stay in them (None: one, on a cluster one for each executor).
 
     `executor_env` is an archive of packages (packages.py) for a cluster's executors; None: they have these.
 
@@ -43,6 +44,7 @@ class SparkSettings:
     shared: Path | None = None
     executor_env: Path | None = None
     slots: int | None = None
+    shards: int | None = None
     graphframes: str = GRAPHFRAMES
     kafka_connector: str = KAFKA_CONNECTOR
     kafka: bool = False
@@ -58,8 +60,8 @@ class SparkSettings:
     @property
     def partitions(self) -> int:
         """How many tasks run side by side: the threads of a local master (``local[*]``: all processors), or the cores of a cluster but for
-        the one of the task that does not end (workers.py)."""
-        return _threads(self.master) or max(1, (self.slots or 0) - 1)
+        those of the tasks that do not end (workers.py)."""
+        return _threads(self.master) or max(1, (self.slots or 0) - (self.shards or 1))
 
     @property
     def ivy(self) -> Path:
@@ -79,8 +81,16 @@ def master_of(text: str) -> str:
     return text
 
 
+def shards_of(text: str) -> int:
+    """A number of shards. Raises ValueError for any other text."""
+    if not re.fullmatch(r"[1-9]\d{0,2}", text) or int(text) > MOST_SHARDS:
+        raise ValueError(f"expected a number of shards, 1 to {MOST_SHARDS}")
+    return int(text)
+
+
 VARIABLES = {"master": "THALWEG_MASTER", "memory": "THALWEG_SPARK_MEMORY", "worker_memory": MEMORY_VARIABLE,
-             "cache": "THALWEG_CACHE", "shared": "THALWEG_CLUSTER_FOLDER", "executor_env": "THALWEG_EXECUTOR_ENV",
+             "cache": "THALWEG_CACHE", "shared": "THALWEG_CLUSTER_FOLDER", "shards": "THALWEG_SHARDS",
+             "executor_env": "THALWEG_EXECUTOR_ENV",
              "graphframes": "THALWEG_GRAPHFRAMES", "kafka_connector": "THALWEG_KAFKA_CONNECTOR",
              "java_options": "THALWEG_JAVA_OPTIONS", "worker_python": "THALWEG_WORKER_PYTHON"}
 
@@ -93,6 +103,8 @@ def from_environment(environment: Mapping[str, str] | None = None, **given: obje
     for name in ("cache", "shared", "executor_env"):    # an empty one is none
         if (path := values.pop(name, None)):
             values[name] = Path(str(path)).expanduser()
+    if shards := values.pop("shards", None):
+        values["shards"] = shards_of(str(shards))
     return SparkSettings(**values)  # type: ignore[arg-type]
 
 
@@ -100,7 +112,7 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
     """Spark's configuration, without the jars of GraphFrames. `work` is an existing folder."""
     java_options = f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={LOGGING.as_uri()} {settings.java_options}"
     entries = {
-        "spark.master": _with_slot(settings.master),
+        "spark.master": _with_slots(settings.master, settings.shards or 1),
         "spark.app.name": "thalweg",
         "spark.driver.memory": settings.memory,
         "spark.driver.maxResultSize": "512m",   # of a job; answers have limits of their own (engine/limits.py)
@@ -132,10 +144,10 @@ def _threads(master: str) -> int | None:
     return found and (processors() if found[1] == "*" else int(found[1] or 1))
 
 
-def _with_slot(master: str) -> str:
-    """A master with one slot more where all slots are this process's, for the task that does not end (workers.py)."""
+def _with_slots(master: str, more: int) -> str:
+    """A master with so many slots more where all slots are this process's, for the tasks that do not end (workers.py)."""
     found, threads = _LOCAL.fullmatch(master), _threads(master)
-    return master if found is None or threads is None else f"local[{threads + 1}{found[2] or ''}]"
+    return master if found is None or threads is None else f"local[{threads + more}{found[2] or ''}]"
 
 
 # Forking a JVM of gigabytes to start the Python daemon or chmod is slow; VFORK does not copy page tables. A JVM without memory left

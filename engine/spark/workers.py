@@ -13,8 +13,8 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
@@ -155,6 +155,16 @@ class ResidentTask:
             job.set_exception(failure)
         if self._job is job:    # also where its executor is lost, of which a connection may not tell
             self.close()
+
+
+def run_side_by_side(residents: Sequence[ResidentTask], number: int, bundles: Mapping[int, bytes]) -> list[Result]:
+    """What the tasks of bundles give, each in the worker of its shard. All are waited for; raises what the first one raised."""
+    if len(bundles) == 1:
+        [(shard, bundle)] = bundles.items()
+        return residents[shard].run(number, bundle)
+    with ThreadPoolExecutor(len(bundles), "shard") as pool:
+        waiting = [pool.submit(residents[shard].run, number, bundle) for shard, bundle in bundles.items()]
+    return [result for one in waiting for result in one.result()]
 
 
 def _says(connection: socket.socket, secret: bytes) -> bool:

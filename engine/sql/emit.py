@@ -37,7 +37,8 @@ EMITTERS: dict[type[Plan], Callable[[Any, Any], Relation]] = {
     nodes.Join: joins.join, nodes.LeftJoin: joins.left_join, nodes.Otherwise: joins.otherwise, nodes.Minus: joins.minus,
     nodes.Lookup: joins.lookup, nodes.Union: joins.union, nodes.Seed: joins.seed, nodes.Mark: joins.mark,
     nodes.Filter: modifiers.filtered, nodes.Extend: modifiers.extend, nodes.Aggregate: modifiers.aggregate,
-    nodes.Project: modifiers.project, nodes.Distinct: modifiers.distinct, nodes.Order: modifiers.order, nodes.Slice: modifiers.slice_}
+    nodes.Project: modifiers.project, nodes.Distinct: modifiers.distinct, nodes.Order: modifiers.order, nodes.Slice: modifiers.slice_,
+    nodes.Gather: modifiers.gather}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class PlanText:
     """The text of a plan: `relations` stand on those of the ticks and windows (sources.py), `select` on them. Its last columns are the
     answer's, in order; before them stand ``tick`` and, where the plan orders its rows, ``ord``. Spark computes `rounds` before, in this
     order. Before anything else, `closures` are computed. `tables` are the relations with the facts of windows and graphs that it reads,
-    beside those of its closures. Beside its sources it reads `panes`."""
+    beside those of its closures. Beside its sources it reads `panes`, and what `parts` give in all shards, each as a relation of the part's
+    name."""
 
     relations: tuple[str, ...]
     select: str
@@ -55,6 +57,7 @@ class PlanText:
     closures: tuple[ClosureText, ...] = ()
     tables: frozenset[str] = frozenset()
     panes: tuple[Panes, ...] = ()
+    parts: tuple[tuple[str, PlanText], ...] = ()
 
     @property
     def kept(self) -> dict[str, KeptSource]:
@@ -101,6 +104,7 @@ class Emitter:
         self._sources: dict[Source, None] = {}
         self._panes: dict[Panes, None] = {}
         self._rounds: list[Rounds] = []
+        self._parts: list[tuple[str, PlanText]] = []
         self.most: dict[int, int] = {}      # of what ordered plans (by id) give, so many rows are asked for
         self._recursive = False
 
@@ -129,7 +133,7 @@ class Emitter:
 
     def _finish(self, select: str) -> PlanText:
         return PlanText(tuple(self._relations()), select, tuple(self._sources), tuple(self._rounds), self._recursive,
-                        panes=tuple(self._panes))
+                        panes=tuple(self._panes), parts=tuple(self._parts))
 
     def _numbered(self, relation: Relation, listed: list[str]) -> Relation:
         """A solution's identity: its values, and its number among equal ones."""
@@ -151,6 +155,18 @@ class Emitter:
         if id(plan) not in self._done:
             self._done[id(plan)] = (plan, EMITTERS[type(plan)](self, plan))
         return self._done[id(plan)][1]
+
+    def shard(self) -> Emitter:
+        """Another, of what each shard evaluates; columns have the same names in both."""
+        shard = Emitter(self.dialect, self.lowering, self.typed, self._kinds, self.constants, self.by_panes)
+        shard.name = self.name
+        return shard
+
+    def gathered(self, shard: Emitter, relation: Relation, listed: Sequence[str]) -> Relation:
+        """What the relation of a shard's emitter, which has evaluation times, holds in all shards: of its columns those that are listed."""
+        part = f"gathered{len(self._parts)}"
+        self._parts.append((part, shard._finish(f"SELECT {', '.join(listed)} FROM {relation.name}")))
+        return replace(relation, name=self.add(f"SELECT * FROM {part}"), spine="ticks")
 
     def read(self, source: Source) -> tuple[str, tuple[str, ...], bool]:
         """Name of a source's relation, its keys, and whether one triple may stand in it twice."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 
 from engine.functions.typed import ANY_KIND
 from engine.ir.expressions import Expression, variables_of
@@ -125,13 +126,13 @@ class KeptWriter:
     def text(self) -> KeptText:
         scans = range(len(self._source.scans))
         read = [leaf for scan in self._source.scans for leaf in leaves(scan.source) or ()]
-        graphs = dict.fromkeys(leaf.iri for leaf in read if isinstance(leaf, StaticSource))
+        graphs = dict.fromkeys(self._table(leaf) for leaf in read if isinstance(leaf, StaticSource))
         every = [self._rows(scan.source, whole=True) for scan in self._source.scans]
         whole = self._kept([(f"({self._facts(number, f'({every[number]}) AS r')})", [number]) for number in scans], self._source.filters)
         deltas = tuple(self._delta(number) for number, group in enumerate(self._groups)
                        if any(isinstance(leaf, WindowSource) for leaf in leaves(self._source.scans[group[0]].source) or ()))
         names = ", ".join(variable.name for variable in self._variables)
-        return KeptText(self._source.name, tuple(map(stream_table, self._source.streams)), tuple(map(graph_table, graphs)), whole, deltas,
+        return KeptText(self._source.name, tuple(starmap(stream_table, self._source.streams)), tuple(graphs), whole, deltas,
                         f"hash({names})" if names else "0", self._shown(False), self._shown(True), newest(len(self._source.streams)),
                         all(isinstance(scan.source, WindowSource) for scan in self._source.scans))
 
@@ -324,7 +325,7 @@ class KeptWriter:
                                   for table in tables)
 
     def _table(self, leaf: WindowSource | StaticSource) -> str:
-        return stream_table(self._source.streams[leaf.index]) if isinstance(leaf, WindowSource) else graph_table(leaf.iri)
+        return stream_table(*self._source.streams[leaf.index]) if isinstance(leaf, WindowSource) else graph_table(leaf.iri, leaf.key)
 
     def _looks(self, order: Sequence[int]) -> dict[int, _Look]:
         """How the facts of groups are found, by group, in an order; those of a group that is absent are all read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -26,6 +26,20 @@ if TYPE_CHECKING:
 
 
 MOST_FIRST = 10_000     # of so many rows a heap finds the first ones quicker than sorting does
+
+
+def gather(emitter: Emitter, plan: nodes.Gather) -> Relation:
+    """The rows that all shards have."""
+    return _each(emitter, plan, lambda shard, below: shard.relation(below))
+
+
+def _each(emitter: Emitter, plan: nodes.Plan, find: Callable[[Emitter, nodes.Plan], Relation]) -> Relation:
+    """What is found of the rows of a plan: where shards have them of those of each shard, and gathered."""
+    if not isinstance(plan, nodes.Gather):
+        return find(emitter, plan)
+    shard = emitter.shard()
+    relation = shard.timed(find(shard, plan.input))
+    return emitter.gathered(shard, relation, columns(relation, emitter.name))
 
 
 def filtered(emitter: Emitter, plan: nodes.Filter) -> Relation:
@@ -67,7 +81,7 @@ def _in_steps(emitter: Emitter, name: str, expression: Expression, spelling: Col
 
 def aggregate(emitter: Emitter, plan: nodes.Aggregate) -> Relation:
     """Groups per evaluation time: what is gathered of each, and the tokens made of it."""
-    relation, found, columns = _by_panes(emitter, plan) or _by_rows(emitter, plan)
+    relation, found, columns = _by_shards(emitter, plan) or _by_panes(emitter, plan) or _by_rows(emitter, plan)
     keys = [emitter.name(v) for v in plan.keys if v in relation.variables]
     missing = [v for v in plan.keys if v not in relation.variables]
     grouped, held = _groups(emitter, plan, relation, keys, [f"{sql} AS {name}" for name, sql in columns.items()])
@@ -102,14 +116,35 @@ def _by_panes(emitter: Emitter, plan: nodes.Aggregate) -> tuple[Relation, dict[V
         return None
     source, listed, relation = leaves.sampled(emitter, plan.input)
     found = _all_gathered(emitter, plan, relation)
+    if (merged := _merged(found)) is None:
+        return None
+    keys = tuple(emitter.name(v) for v in plan.keys if v in relation.variables)
+    columns = tuple((name, sql) for gathered in found.values() for name, sql in gathered.columns.items())
+    return replace(relation, name=emitter.read_panes(GatheredPanes(source, listed, keys, columns))), found, merged
+
+
+def _by_shards(emitter: Emitter, plan: nodes.Aggregate) -> tuple[Relation, dict[Variable, Gathered], dict[str, str]] | None:
+    """The same where shards have the rows: each gathers what it has where that can be merged."""
+    if not isinstance(plan.input, nodes.Gather):
+        return None
+    shard, below = emitter.shard(), replace(plan, input=plan.input.input, implicit=False)
+    relation, found, made = _by_panes(shard, below) or _by_rows(shard, below)
+    relation = shard.timed(relation)
+    if (merged := _merged(found)) is None:
+        return emitter.gathered(shard, relation, columns(relation, emitter.name)), found, made
+    keys = [emitter.name(v) for v in plan.keys if v in relation.variables]
+    groups, held = _groups(shard, below, relation, keys, [f"{sql} AS {name}" for name, sql in made.items()])
+    return emitter.gathered(shard, replace(relation, name=groups), [*held, *keys, *made]), found, merged
+
+
+def _merged(found: Mapping[Variable, Gathered]) -> dict[str, str] | None:
+    """The columns of groups over those of their parts, None where these do not give them."""
     merged: dict[str, str] = {}
     for gathered in found.values():
         if (own := gathered.merged()) is None:
             return None
         merged |= own
-    keys = tuple(emitter.name(v) for v in plan.keys if v in relation.variables)
-    columns = tuple((name, sql) for gathered in found.values() for name, sql in gathered.columns.items())
-    return replace(relation, name=emitter.read_panes(GatheredPanes(source, listed, keys, columns))), found, merged
+    return merged
 
 
 def _groups(emitter: Emitter, plan: nodes.Aggregate, relation: Relation, keys: list[str], gathered: list[str]) -> tuple[str, list[str]]:
@@ -174,7 +209,13 @@ def project(emitter: Emitter, plan: nodes.Project) -> Relation:
 
 def distinct(emitter: Emitter, plan: nodes.Distinct) -> Relation:
     """Each solution once, at its first rank."""
-    relation = replace(emitter.relation(plan.input), typed={})  # one token may have been computed with and without doubt
+    if isinstance(plan.input, nodes.Gather):
+        return _each_once(emitter, _each(emitter, plan.input, lambda shard, below: _each_once(shard, shard.relation(below))))
+    return _each_once(emitter, emitter.relation(plan.input))
+
+
+def _each_once(emitter: Emitter, relation: Relation) -> Relation:
+    relation = replace(relation, typed={})  # one token may have been computed with and without doubt
     listed = columns(relation, emitter.name, order=False)
     if not relation.ordered:
         return replace(relation, name=emitter.add(f"SELECT DISTINCT {', '.join(listed)} FROM {relation.name}"))
@@ -185,10 +226,7 @@ def distinct(emitter: Emitter, plan: nodes.Distinct) -> Relation:
 def order(emitter: Emitter, plan: nodes.Order) -> Relation:
     """A rank by the conditions' keys, equal for ties."""
     most = emitter.most.get(id(plan))
-    by_panes = None if most is None else _first_by_panes(emitter, plan, most)
-    relation = by_panes or emitter.relation(plan.input)
-    if most is not None and (typed := _typed_conditions(relation, plan)):
-        relation = _first(emitter, relation, typed, most)
+    relation = _each(emitter, plan.input, lambda each, below: _few(each, replace(plan, input=below), most))
     keys = _keys(emitter, relation, plan.conditions)
     partition = f"PARTITION BY {', '.join(relation.keys)} " if relation.keys else ""
     listed = ", ".join(columns(relation, emitter.name, order=False))
@@ -196,6 +234,14 @@ def order(emitter: Emitter, plan: nodes.Order) -> Relation:
     order = ", ".join(f"{name}{' DESC' if descending else ''}" for name, _, descending in keys)
     ranked = emitter.add(f"SELECT *, dense_rank() OVER ({partition}ORDER BY {order}) AS ord FROM {keyed}")
     return replace(relation, name=ranked, ordered=True)
+
+
+def _few(emitter: Emitter, plan: nodes.Order, most: int | None) -> Relation:
+    """The rows that may be among the first `most`."""
+    relation = (None if most is None else _first_by_panes(emitter, plan, most)) or emitter.relation(plan.input)
+    if most is not None and (typed := _typed_conditions(relation, plan)):
+        relation = _first(emitter, relation, typed, most)
+    return relation
 
 
 def _typed_conditions(relation: Relation, plan: nodes.Order) -> list[tuple[Expression, bool]]:
@@ -266,15 +312,25 @@ def slice_(emitter: Emitter, plan: nodes.Slice) -> Relation:
         ordered = ordered.input
     if plan.limit is not None and 0 < plan.offset + plan.limit <= MOST_FIRST and emitter.dialect.heaps:
         emitter.most[id(ordered)] = plan.offset + plan.limit
-    relation = emitter.relation(plan.input) if plan.own is None else emitter.timed(emitter.relation(plan.input))
+    if isinstance(plan.input, nodes.Gather) and plan.limit is not None:
+        first = plan.offset + plan.limit
+        relation = _each(emitter, plan.input, lambda shard, below: replace(_sliced(shard, shard.relation(below), 0, first), ordered=False))
+    else:
+        relation = emitter.relation(plan.input) if plan.own is None else emitter.timed(emitter.relation(plan.input))
+    made = _sliced(emitter, relation, plan.offset, plan.limit)
+    if plan.own is not None:
+        own = f"{made.name} AS k JOIN {plan.own.name} o ON k.tick = o.tick WHERE k.ord <= {plan.offset} + o.{plan.own.columns[0]}_n"
+        made = replace(made, name=emitter.add(f"SELECT k.* FROM {own}"))
+    return made
+
+
+def _sliced(emitter: Emitter, relation: Relation, offset: int, limit: int | None) -> Relation:
+    """At most so many rows of each evaluation time after the first ones."""
     canonical = [f"{emitter.name(v)} NULLS FIRST" for v in sorted(relation.variables) if v not in relation.booleans]
     order = (["ord"] if relation.ordered else []) + canonical or ["1"]
     partition = f"PARTITION BY {', '.join(relation.keys)} " if relation.keys else ""
     listed = ", ".join(columns(relation, emitter.name, order=False))
     ranked = f"SELECT {listed}, row_number() OVER ({partition}ORDER BY {', '.join(order)}) AS ord FROM {relation.name}"
-    limit = f" AND ord <= {plan.offset + plan.limit}" if plan.limit is not None else ""
-    kept = f"SELECT * FROM ({ranked}) AS ranked WHERE ord > {plan.offset}{limit}"
-    if plan.own is not None:
-        most = f"{plan.offset} + o.{plan.own.columns[0]}_n"
-        kept = f"SELECT k.* FROM ({kept}) AS k JOIN {plan.own.name} o ON k.tick = o.tick WHERE k.ord <= {most}"
+    until = f" AND ord <= {offset + limit}" if limit is not None else ""
+    kept = f"SELECT * FROM ({ranked}) AS ranked WHERE ord > {offset}{until}"
     return replace(relation, ordered=True, name=emitter.add(kept))

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from engine.ir.statement import NowWindow, StreamSource, TimeWindow, TupleWindow, Window
 from engine.plan.derive import NOTHING, width
-from engine.plan.nodes import (AtomsSource, Base, BoundsSource, ClosedSource, FreshSource, ItemsSource, KeptSource, KnownSource,
+from engine.plan.nodes import (AtomsSource, Base, BoundsSource, ClosedSource, FreshSource, ItemsSource, KeptSource, Key, KnownSource,
                                MergedSource, RestSource, Source, StarSource, StaticSource, TimedSource, ValiditySource, ViewSource,
-                               WindowSource, own_leaves, windows_of)
+                               WindowSource, own_leaves)
 from engine.ir.terms import Variable
 from engine.sql.dialect import Dialect, fixed
 from engine.timeline import MIN, ON_CHANGE_STEP, content, evaluation_point
@@ -51,26 +51,28 @@ def numbers_of(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[
 
 
 @lru_cache(maxsize=MOST_NAMES)
-def stream_table(iri: str) -> str:
-    """Name of the relation with a stream's facts: derived from the IRI, never containing it."""
-    return f"s_{hashlib.sha256(iri.encode()).hexdigest()[:16]}"
+def stream_table(iri: str, key: Key = "") -> str:
+    """Name of the relation with a stream's facts, or what a shard has of them by a key: derived from the IRI, never containing it."""
+    return f"s_{hashlib.sha256(iri.encode()).hexdigest()[:16]}{key and f'_{key}'}"
 
 
 @lru_cache(maxsize=MOST_NAMES)
-def graph_table(iri: str) -> str:
-    """Name of the relation with a static graph's triples."""
-    return f"g_{hashlib.sha256(iri.encode()).hexdigest()[:16]}"
+def graph_table(iri: str, key: Key = "") -> str:
+    """Name of the relation with a static graph's triples, or what a shard has of them."""
+    return f"g_{hashlib.sha256(iri.encode()).hexdigest()[:16]}{key and f'_{key}'}"
 
 
 def source_name(source: Source) -> str:
     """Name of a source's relation in the plan text."""
     match source:
-        case WindowSource(index=index) | ViewSource(index=index) | ItemsSource(index=index):
+        case WindowSource(index=index, key=key):
+            return f"x{index}{key}"
+        case ViewSource(index=index) | ItemsSource(index=index):
             return f"x{index}"
         case ValiditySource(index=index):
             return f"v{index}"
-        case StaticSource(iri=iri):
-            return graph_table(iri)
+        case StaticSource(iri=iri, key=key):
+            return graph_table(iri, key)
         case RestSource(closed=closed, hidden=hidden):
             return f"{closed.name}_rest_{hidden.name}"
         case AtomsSource(parts=(first, *_)):
@@ -119,8 +121,8 @@ def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], eva
     ticks = ", ".join(f"({evaluation.number(f't{number}', tick)})" for number, tick in enumerate(evaluation.ticks))
     texts = [f"ticks AS (SELECT CAST(tick AS BIGINT) AS tick FROM (VALUES {ticks}) AS t(tick))"]
     leaves = dict.fromkeys(leaf for source in sources for leaf in own_leaves(source))
-    for index in windows_of(leaf for leaf in leaves if isinstance(leaf, (WindowSource, ViewSource, ItemsSource))):
-        texts += _window_texts(index, streams[index], evaluation, dialect)
+    for window in sorted({_window(leaf) for leaf in leaves if isinstance(leaf, (WindowSource, ViewSource, ItemsSource))}, key=source_name):
+        texts += _window_texts(window, streams[window.index], evaluation, dialect)
     for leaf in leaves:
         if isinstance(leaf, ValiditySource):
             texts.append(_validity_text(leaf, streams[leaf.index], evaluation, new))
@@ -129,6 +131,11 @@ def source_texts(sources: Sequence[Source], streams: Sequence[StreamSource], eva
     texts += [_bounds_text(source, streams[source.index].window, evaluation) for source in sources if isinstance(source, BoundsSource)]
     texts += [_kept_text(source, streams, evaluation) for source in sources if isinstance(source, KeptSource)]
     return texts + list(dict.fromkeys(text for source in sources for text in _combined_texts(source, evaluation)))
+
+
+def _window(leaf: WindowSource | ViewSource | ItemsSource) -> WindowSource:
+    """The window whose content a leaf looks at."""
+    return leaf if isinstance(leaf, WindowSource) else WindowSource(leaf.index)
 
 
 def _combined_texts(source: Source, evaluation: Evaluation) -> list[str]:
@@ -255,8 +262,8 @@ def _bounds_text(source: BoundsSource, window: Window, evaluation: Evaluation) -
     return f"{source_name(source)} AS (SELECT {columns} FROM (VALUES {', '.join(rows)}) AS t(tick, low, high))"
 
 
-def _window_texts(index: int, source: StreamSource, evaluation: Evaluation, dialect: Dialect) -> list[str]:
-    table = stream_table(source.stream)
+def _window_texts(leaf: WindowSource, source: StreamSource, evaluation: Evaluation, dialect: Dialect) -> list[str]:
+    table, name = stream_table(source.stream, leaf.key), source_name(leaf)
     if isinstance(source.window, TupleWindow) and source.window.unit == "items":
         table = _with_item(table, dialect)
     rows = [(tick, *bounds(source.window, tick, evaluation)) for tick in evaluation.ticks]
@@ -267,18 +274,18 @@ def _window_texts(index: int, source: StreamSource, evaluation: Evaluation, dial
         texts = []
     else:
         listed = ", ".join(str(row) for row in rows)
-        texts = [f"w{index} AS (SELECT CAST(tick AS BIGINT) AS tick, CAST(low AS BIGINT) AS low, CAST(high AS BIGINT) AS high "
+        texts = [f"w_{name} AS (SELECT CAST(tick AS BIGINT) AS tick, CAST(low AS BIGINT) AS low, CAST(high AS BIGINT) AS high "
                  f"FROM (VALUES {listed}) AS t(tick, low, high))"]
         facts, test = f"{table} f", "f.t >= w.low AND f.t < w.high"
         if dialect.name == "sql" and isinstance(source.window, TimeWindow) and not evaluation.on_change:
             facts, test = _at_closes(table, source.window, evaluation, rows[0][2], rows[-1][2]), "f.end = w.high"
-        seen = f"SELECT w.tick, f.* FROM {facts} JOIN w{index} w ON {test} WHERE f.position > {evaluation.since}"
+        seen = f"SELECT w.tick, f.* FROM {facts} JOIN w_{name} w ON {test} WHERE f.position > {evaluation.since}"
     ranked = _ranked(source.window)
     if ranked:
         rank, limit = ranked
         placed = f"SELECT v.*, dense_rank() OVER (PARTITION BY tick ORDER BY {rank}) AS place FROM ({seen}) AS v"
         seen = f"SELECT * FROM ({placed}) AS r WHERE place <= {limit}"
-    return [*texts, f"x{index} AS (SELECT tick, g, t, {TRIPLE_COLUMNS} FROM ({seen}) AS seen)"]
+    return [*texts, f"{name} AS (SELECT tick, g, t, {TRIPLE_COLUMNS} FROM ({seen}) AS seen)"]
 
 
 def _ranked(window: Window) -> tuple[str, int] | None:
@@ -332,5 +339,6 @@ def _merged_text(source: MergedSource) -> str:
 
 def tables(leaves: Sequence[Base], streams: Sequence[StreamSource]) -> set[str]:
     """The names of the relations with the facts of windows and graphs."""
-    found = {stream_table(streams[index].stream) for index in windows_of(leaves)}
-    return found | {graph_table(leaf.iri) for leaf in leaves if isinstance(leaf, StaticSource)}
+    found = {stream_table(streams[leaf.index].stream, leaf.key if isinstance(leaf, WindowSource) else "")
+             for leaf in leaves if not isinstance(leaf, (StaticSource, TimedSource))}
+    return found | {graph_table(leaf.iri, leaf.key) for leaf in leaves if isinstance(leaf, StaticSource)}

@@ -63,7 +63,7 @@ class Shown:
 
 Result = tuple[int, float, bytes | Written, bytes | None, Exception | None]
 """What a task gives: its number, its time in ms, the answer (as Arrow, if it is not written) and what is inconsistent as Arrow, or why it
-failed."""
+failed. One result with the number of a shard says that it is Behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ class Task:
     """One plan text to run over named tables for a `query`, once its closures are computed; in place of a text the `step` of a program
     with a time of its own. A text with `given` numbers comes again with others: it is parsed once. Relations that are `kept` are brought
     up to date before, their `panes` filled, and the `views` made that other tasks read too. `cost` is its estimated rows. `patience_ms` is
-    as in Due. It may answer the queries `beside` it, too. A large answer is written as it is `shown`."""
+    as in Due. It may answer the queries `beside` it, too. A large answer is written as it is `shown`. One that is `in_shards` is for every
+    shard, over its share of the tables, and its answer is what they give together; one that `gathers` is over such answers."""
 
     text: str
     tables: frozenset[str]
@@ -87,6 +88,8 @@ class Task:
     views: tuple[KeptView, ...] = ()
     shown: Shown | None = None
     given: Mapping[str, int] = field(default_factory=dict)
+    in_shards: bool = False
+    gathers: bool = False
 
     def is_of(self, queries: Collection[str]) -> bool:
         """Whether it answers one of some queries."""
@@ -109,6 +112,9 @@ class QueryFailed(RuntimeError):
     """A plan failed while it ran; the message is the engine's."""
 
 
+_NO_ANSWER = QueryFailed("the task gave no answer")
+
+
 def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: frozenset[str] | None,
                 run: Callable[[list[bytes]], Iterable[Result]]) -> list[Found | Exception]:
     """The answers of tasks in their order, QueryFailed, LimitExceeded or Postponed in place of that of one that failed; `run` hands bundles
@@ -120,12 +126,47 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
     while lacking := frozenset().union(*(failure.tables for *_, failure in results if isinstance(failure, Behind))):
         behind |= lacking       # each time it may be another worker; one that is given all of a table does not lack it
         results = list(run([_bundle(part, tasks, tables, alive, behind) for part in parts]))
-    answers: list[Found | Exception] = [QueryFailed("the task gave no answer")] * len(tasks)
-    for number, ms, answer, findings, error in results:
-        written = answer if isinstance(answer, Written) else None
-        table = unpack(answer) if isinstance(answer, bytes) and answer else _EMPTY
-        answers[number] = error or Found(table, unpack(findings) if findings else None, ms, written=written)
+    answers: list[Found | Exception] = [_NO_ANSWER] * len(tasks)
+    for result in results:
+        answers[result[0]] = _answer(result)
     return answers
+
+
+def run_in_shards(tasks: Sequence[Task], tables: Tables, shards: int, alive: frozenset[str] | None, told: dict[int, frozenset[str] | None],
+                  run: Callable[[Mapping[int, bytes]], Iterable[Result]]) -> list[Found | Exception]:
+    """The same where so many shards have a worker each; what is not `in_shards` is the first one's. `run` hands each shard's worker its
+    bundle, all side by side. `told` remembers what each shard last heard to be alive: it hears of changes though it has no task."""
+    waiting = {shard: [number for number, task in enumerate(tasks) if task.in_shards or shard == 0] for shard in range(shards)}
+    waiting = {shard: numbers for shard, numbers in waiting.items() if numbers or shard in told and told[shard] != alive}
+    told |= dict.fromkeys(waiting, alive)
+    behind: dict[int, frozenset[str]] = {}
+    found: list[list[Result]] = [[] for _ in tasks]
+    while waiting:
+        results = list(run({shard: _bundle(numbers, tasks, tables, alive, behind.get(shard, frozenset()), shard)
+                            for shard, numbers in waiting.items()}))
+        lacking = {shard: failure.tables for shard, *_, failure in results if isinstance(failure, Behind)}
+        for result in results:
+            if not isinstance(result[-1], Behind):
+                found[result[0]].append(result)
+        behind |= {shard: behind.get(shard, frozenset()) | names for shard, names in lacking.items()}
+        waiting = {shard: waiting[shard] for shard in lacking}
+    return [_together([_answer(result) for result in results]) if task.in_shards else _answer(results[0]) if results else _NO_ANSWER
+            for task, results in zip(tasks, found)]
+
+
+def _together(answers: Sequence[Found | Exception]) -> Found | Exception:
+    """What all shards have found, or why one failed."""
+    found = [answer for answer in answers if isinstance(answer, Found)]
+    if len(found) < len(answers) or not found:
+        return next((answer for answer in answers if not isinstance(answer, Found)), _NO_ANSWER)
+    return Found(pa.concat_tables([answer.table for answer in found]), None, max(answer.ms for answer in found))
+
+
+def _answer(result: Result) -> Found | Exception:
+    _, ms, answer, findings, error = result
+    written = answer if isinstance(answer, Written) else None
+    table = unpack(answer) if isinstance(answer, bytes) and answer else _EMPTY
+    return error or Found(table, unpack(findings) if findings else None, ms, written=written)
 
 
 def follows(tables: Tables) -> bool:
@@ -148,11 +189,13 @@ def balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
     return [part for part in parts if part]
 
 
-def _bundle(numbers: list[int], tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, behind: frozenset[str]) -> bytes:
+def _bundle(numbers: list[int], tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, behind: frozenset[str],
+            shard: int = 0) -> bytes:
     wanted = sorted({name for number in numbers for name in tasks[number].tables})
     given = {name: pack(table) for name in wanted if isinstance(table := tables[name], pa.Table)}
-    steps = {name: table.step(name in behind) for name in wanted if isinstance(table := tables[name], Followed)}
-    return pickle.dumps({"alive": alive, "tables": given, "steps": steps, "tasks": [(number, tasks[number]) for number in numbers]})
+    steps = {name: table.step(name in behind, shard) for name in wanted if isinstance(table := tables[name], Followed)}
+    return pickle.dumps({"shard": shard, "alive": alive, "tables": given, "steps": steps,
+                         "tasks": [(number, tasks[number]) for number in numbers]})
 
 
 def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection | None = None) -> Iterator[Result]:
@@ -171,7 +214,7 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
         try:
             failed = follow(connection, bundle["steps"], bundle["alive"])
         except Behind as behind:
-            yield 0, 0.0, b"", None, behind
+            yield bundle["shard"], 0.0, b"", None, behind
             continue
         able = []
         for number, task in bundle["tasks"]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from engine.processors import processors
 from engine.worker.functions import register_duckdb
 from engine.worker.guard import DEFAULT_MEMORY, given_memory
 
@@ -46,8 +47,9 @@ def connect(memory: str = DEFAULT_MEMORY, threads: int = 1) -> duckdb.DuckDBPyCo
 
 
 def own_threads() -> int:
-    """The threads of this worker process: as many as Spark has cores where it has the pump's tasks, one where others share them."""
-    return int(os.environ.get(THREADS_VARIABLE, "1"))
+    """The threads of this worker process: as many as Spark has cores where it has the pump's tasks, one where others share them; no more
+    than it has processors."""
+    return min(int(os.environ.get(THREADS_VARIABLE, "1")), processors())
 
 
 @lru_cache(maxsize=1)

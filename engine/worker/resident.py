@@ -54,7 +54,7 @@ class Behind(RuntimeError):
 class Followed:
     """A table that workers follow, as the driver knows it: the parts of a content (`token` tells it from all others) up to number `upto`,
     of which workers had been brought those up to `brought` (0: none). Rows older than `from_ms` are not needed (None: all are), `rows` are.
-    `after(n)` gives the rows of the parts after number n."""
+    `after(n)` gives the rows of the parts after number n; of a table that is shared out `share(n, shard)` gives what a shard has."""
 
     token: str
     brought: int
@@ -62,11 +62,13 @@ class Followed:
     rows: int
     after: Callable[[int], pa.Table]
     from_ms: int | None = None
+    share: Callable[[int, int], pa.Table] | None = None
 
-    def step(self, whole: bool) -> Step:
-        """What a bundle brings of it: what is new, or all of it."""
+    def step(self, whole: bool, shard: int = 0) -> Step:
+        """What a bundle brings a shard of it: what is new, or all of it."""
         after = 0 if whole else self.brought
-        return Step(self.token, after, self.upto, self.rows, self.from_ms, b"" if 0 < after == self.upto else pack(self.after(after)))
+        new = b"" if 0 < after == self.upto else pack(self.after(after) if self.share is None else self.share(after, shard))
+        return Step(self.token, after, self.upto, self.rows, self.from_ms, new)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,11 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
     monkeypatch.setattr(kept, "_FEW_FOUND", chance.choice((-1, 2, 5_000)))
     monkeypatch.setattr(kept, "ROW_GROUP", chance.choice((10, 122_880)))
     contents = {S: StreamContent(), R: StreamContent()}
-    with own_process(1) as keeping, own_process(1) as sharing, own_process(1) as plain:
+    with (own_process(1) as keeping, own_process(1) as sharing, own_process(1) as plain,
+          own_process(1, shards=chance.choice((2, 3, 7))) as shards):
         ways = {"incremental": Executor(keeping, force_strategy="incremental"),
                 "shared": Executor(sharing, force_strategy="incremental"),
+                "in shards": Executor(shards, force_strategy=chance.choice(("incremental", "recompute")), shard_rows=0),
                 "recompute": Executor(plain, force_strategy="recompute", forgets=False)}
         monkeypatch.setattr(ways["shared"]._sharing, "users", lambda *_: SHARED_BY)
         own = {strategy: compiled(QUERIES[name], "q") for strategy in ways}
@@ -122,19 +124,21 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
                     position += 20
                     content.append(facts_of(encode(made))) if made else None
                     if chance.random() < 0.5:
-                        ways["incremental"].bring_ahead({"q"}, 10_000)
+                        for executor in (ways["incremental"], ways["in shards"]):
+                            executor.bring_ahead({"q"}, 10_000)
                 content.evict((step - 6) * 2_000 if chance.random() < 0.9 else MIN)
             if chance.random() < 0.1:
-                for tasks in (keeping, sharing):
-                    resident._held(tasks._connection).clear()      # the worker is another one
+                for tasks in (keeping, sharing, shards):
+                    resident._held(chance.choice(tasks._connections)).clear()      # the worker is another one
             if graphs and chance.random() < 0.2:
                 graphs = {G: graph(chance)}
             ticks = tuple(2_000 * (step + more) for more in range(chance.choice((1, 1, 2))))
             given = {iri: content for iri, content in contents.items() if any(s.stream == iri for s in own["recompute"].statement.streams)}
             found = {strategy: executor.evaluate([Due("q", own[strategy], ticks, since, given, graphs)])
                      for strategy, executor in ways.items()}
-            for one, shared, other in zip(found["incremental"], found["shared"], found["recompute"], strict=True):
-                assert rows(one) == rows(shared) == rows(other), (name, seed, step, one.tick)
+            for answers in zip(*found.values(), strict=True):
+                assert len({frozenset(rows(one).items()) for one in answers}) == 1, (name, seed, step, answers[0].tick)
+            assert ways["in shards"].ran["q"].shards == shards.shards
         for executor in ways.values():
             executor.close()
 

@@ -99,7 +99,7 @@ def test_panes_give_what_windows_hold(name: str, seed: int, monkeypatch: pytest.
                     content.append(facts_of(encode(made)))
                 content.evict((step - 7) * 2_000 if chance.random() < 0.9 else MIN)
             if chance.random() < 0.05:
-                resident._held(keeping._connection).clear()     # the worker is another one
+                resident._held(keeping._connections[0]).clear()     # the worker is another one
             since = position if chance.random() < 0.03 else since
             ticks = tuple(2_000 * (step + more) for more in range(chance.choice((1, 1, 1, 3))))
             asked = [number for number in range(len(queries["recompute"])) if number == 0 or chance.random() < 0.3]
@@ -135,7 +135,7 @@ def test_panes_are_filled_once() -> None:
                 patch.setattr(resident, "_MANY", 100)
                 [answer] = executor.evaluate([Due("q", query, (step * 2_000,), -1, {S: content}, {})])
             assert answer.error is None
-            [kept] = resident._kept(tasks._connection).values()
+            [kept] = resident._kept(tasks._connections[0]).values()
             [filled] = kept.panes.values()
             assert filled.until == step * 2_000 // 187
             assert filled.rows <= 4 * IN_WINDOW, "panes that no window shows go with the solutions in them"
@@ -160,4 +160,4 @@ def test_panes_serve_windows_of_any_length(range_s: int) -> None:
             kept, anew = (executor.evaluate([Due("q", query, (begin_ms + step * step_ms,), -1, {S: content}, {})])[0]
                           for executor, query in ways)
             assert kept.error is None and anew.error is None and rows(kept) == rows(anew), step
-        assert sum(table.rows for one in resident._kept(keeping._connection).values() for table in one.panes.values())
+        assert sum(table.rows for one in resident._kept(keeping._connections[0]).values() for table in one.panes.values())

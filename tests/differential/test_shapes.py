@@ -172,7 +172,7 @@ def test_what_several_shapes_see_of_a_relation_is_found_once(rows: int, monkeypa
                      for way, executor in ways.items()}
             assert list(map(shown, found["grouped"])) == list(map(shown, found["alone"]))
         assert bool(views) == bool(rows)
-        left = {name for name, in together._connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        left = {name for name, in together._connections[0].execute("SELECT table_name FROM duckdb_tables()").fetchall()}
         assert left.isdisjoint(views), "a view is there for one batch"
         for executor in ways.values():
             executor.close()

@@ -32,7 +32,7 @@ class Small:
     """Runs no task: each needs more than there is."""
 
     def __init__(self, work: Path, memory: int = 2 << 30) -> None:
-        self.work, self.memory, self.ran, self.may_stay = work, memory, 0, list[bool]()
+        self.work, self.memory, self.shards, self.ran, self.may_stay = work, memory, 1, 0, list[bool]()
 
     def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, *,
             may_stay: bool = False) -> list[Found | Exception]:

@@ -39,7 +39,7 @@ def test_two_do_not_see_each_other_s_tables() -> None:
         queries = [Query(executor, CLOSED) for executor in executors]
         for pairs in (1, 3, 6):     # closures of one name are kept in both
             assert [len(rows(query.next())) for query in queries] == [pairs, pairs]
-        assert len({state for tasks in (one, other) for state in states._states(tasks._connection)}) == 1
+        assert len({state for tasks in (one, other) for state in states._states(tasks._connections[0])}) == 1
         made = Task("SELECT count(*) AS n FROM duckdb_tables()", frozenset(), 1)
         [before], [answer] = (tasks.run([made], {}, None) for tasks in (one, other))
         assert isinstance(before, Found) and isinstance(answer, Found) and before.table == answer.table
@@ -49,7 +49,7 @@ def test_two_do_not_see_each_other_s_tables() -> None:
 
 def test_nothing_is_left_of_one_that_is_closed() -> None:
     with own_process() as tasks:
-        work, connection = tasks.work, tasks._connection
+        work, connection = tasks.work, tasks._connections[0]
         assert len(rows(Query(Executor(tasks, force_strategy="incremental"), CLOSED).next())) == 1
         assert connection in database._KEPT
     assert not work.exists() and connection not in database._KEPT

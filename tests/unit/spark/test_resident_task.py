@@ -78,11 +78,11 @@ def rows(found: Found | Exception) -> list[dict[str, object]]:
 @pytest.fixture
 def resident(spark_session: Session) -> Iterator[ResidentTask]:
     resident = ResidentTask(spark_session.spark, 1)
-    spark_session.resident, shared = resident, spark_session.resident
-    shared.close()      # there is one slot for such a task
+    spark_session.residents, shared = [resident], spark_session.residents
+    shared[0].close()      # there is one slot for such a task
     yield resident
     resident.close()
-    spark_session.resident = shared
+    spark_session.residents = shared
 
 
 def test_bundles_are_answered_by_one_worker_that_keeps_its_tables(spark_session: Session, resident: ResidentTask) -> None:

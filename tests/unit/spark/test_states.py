@@ -24,13 +24,13 @@ class Workers(OwnProcess):
 
     def __init__(self, turns: Callable[[int], tuple[int, ...]], work: Path) -> None:
         super().__init__(work)
-        self._turns, self._bundles, self._workers = turns, 0, [self._connection, connect()]
+        self._turns, self._bundles, self._workers = turns, 0, [self._connections[0], connect()]
 
     def run(self, tasks: Sequence[Task], tables: dict[str, pa.Table], alive: frozenset[str] | None,
             **given: bool) -> list[Found | Exception]:
         found: list[Found | Exception] = []
         for worker in self._turns(self._bundles):
-            self._connection = self._workers[worker]
+            self._connections[0] = self._workers[worker]
             found = super().run(tasks, tables, alive, **given)
         self._bundles += 1
         return found
