@@ -87,6 +87,11 @@ def joined(parts: Iterable[tuple[int, bytes]]) -> bytes:
     return b"".join((_SIZE.pack(_MARK, sum(sizes)), *texts))
 
 
+def part_of(packed: bytes) -> tuple[int, bytes]:
+    """The text that `joined` gave as a part of another."""
+    return size_of(packed), packed[_SIZE.size:]
+
+
 def size_of(data: bytes) -> int:
     """How many bytes a text has that may be packed, or a packed table."""
     return int(_SIZE.unpack_from(data)[1]) if data.startswith(_MARK) else len(data)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.grouping import by_key
-from engine.ipc import compressed, joined
+from engine.ipc import compressed, joined, part_of, unpack_text
 from engine.records import Triple
 
 Key = TypeVar("Key", bound=Hashable)
@@ -59,16 +59,33 @@ def select_json(table: pa.Table) -> bytes:
 
 def packed_json(table: pa.Table, threads: int) -> bytes:
     """`select_json` of rows with columns as `pack_text` gives it; some rows at a time, which several threads write and compress."""
-    before, count = _head(table), table.num_rows
+    return together_json(table.column_names, [(table.num_rows, packed_bindings(table, threads))])
 
+
+def packed_bindings(table: pa.Table, threads: int) -> bytes:
+    """The bindings of such a document."""
     def part(first: int) -> tuple[int, bytes]:
         rows = table.slice(first, _PIECE)
         [lines] = _cut(_bindings(rows), [rows])
-        is_last = first + _PIECE >= count
-        return compressed(b"".join((b"" if first else before, lines[:-1] if is_last else lines, _END if is_last else b"")))
+        return compressed(bytes(lines[:-1] if first + _PIECE >= table.num_rows else lines))
 
     with ThreadPoolExecutor(threads) as pool:
-        return joined(pool.map(part, range(0, count, _PIECE)))
+        return joined(pool.map(part, range(0, max(1, table.num_rows), _PIECE)))
+
+
+def together_json(variables: Sequence[str], parts: Sequence[tuple[int, bytes]], most: int | None = None) -> bytes:
+    """The document, packed, of at most so many solutions of parts, each with how many it has and what `packed_bindings` gives of them."""
+    texts, left = [compressed(_head(variables))], sum(rows for rows, _ in parts) if most is None else most
+    for rows, packed in parts:
+        if not rows or not left:
+            continue
+        if rows > left:
+            few = json.loads(b"[%b]" % unpack_text(packed))[:left]
+            packed = joined([compressed(json.dumps(few, separators=(",", ":"), ensure_ascii=False).encode()[1:-1])])
+        texts += [compressed(b",")] if len(texts) > 1 else []
+        texts.append(part_of(packed))
+        left -= min(left, rows)
+    return joined([*texts, compressed(_END)])
 
 
 def boolean_json(value: bool) -> bytes:
@@ -137,7 +154,7 @@ def _parts(column: pa.ChunkedArray | pa.Array) -> list[Part]:
 def _select_json(tables: Sequence[pa.Table]) -> list[bytes]:
     if not tables:
         return []
-    before = _head(tables[0])
+    before = _head(tables[0].column_names)
     bindings: list[bytes] | list[memoryview]
     if tables[0].num_columns and sum(table.num_rows for table in tables) < _FEW:
         bindings = [_few_bindings(table) for table in tables]
@@ -148,9 +165,9 @@ def _select_json(tables: Sequence[pa.Table]) -> list[bytes]:
     return [b"".join((before, memoryview(rows)[:-1], _END)) for rows in bindings]
 
 
-def _head(table: pa.Table) -> bytes:
+def _head(variables: Sequence[str]) -> bytes:
     """What stands before the bindings."""
-    head = json.dumps({"vars": table.column_names}, separators=(",", ":"), ensure_ascii=False)
+    head = json.dumps({"vars": variables}, separators=(",", ":"), ensure_ascii=False)
     return b'{"head":' + head.encode() + b',"results":{"bindings":['
 
 

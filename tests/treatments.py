@@ -210,7 +210,7 @@ TREATMENTS = (
     process("own process, as planned, shuffled arrival", shuffle=1),
     process("own process, as planned, stopped and resumed", batches=5, resumed=True),
     process("own process, beside twenty others", others=20, batches=4),
-    process("own process, recompute, 7 shards", strategy="recompute", shards=7),
+    process("own process, recompute, 7 shards", strategy="recompute", written_rows=1, shards=7),
     process("own process, incremental, many batches, 2 shards", strategy="incremental", batches=4, shards=2),
     process("own process, as planned, stopped and resumed, 3 shards", batches=5, resumed=True, shards=3),
 )

@@ -258,7 +258,9 @@ class Compiled:
         elif isinstance(query, Describe):
             text = emitter.graph_text(plan, (TRIPLE,))
         else:
-            text = emitter.text(plan, tuple(map(Variable, self.statement.columns)))
+            columns = tuple(map(Variable, self.statement.columns))
+            text = (PlanText((), "", (), parts=(("gathered0", emitter.text(plan.input, columns)),)) if isinstance(plan, Gather)
+                    else emitter.text(plan, columns))
         made = tuple(self._closure(source, executor, typed) for source in closures(text.sources))
         return self._with_tables(replace(text, closures=made))
 

@@ -320,7 +320,7 @@ class Executor:
                       frozenset(names | own.keys() | constants.keys()), rows * len(due.ticks), closures, own, constants, rounds=rounds,
                       closings=closings, ahead=ahead, kept=kept, panes=lambda: _pane_steps(written(), windows, evaluation),
                       given=lambda: numbers_of(windows, evaluation) if named(text) else {}, shape=shape, typed=typed, kinds=kinds,
-                      parts=tuple(map(part, range(len(text.parts)))))
+                      parts=tuple(map(part, range(len(text.parts)))), is_part=bool(text.parts) and not text.select)
         kept = tuple({step.text.name: step for steps in (kept, *(part.kept for part in job.parts)) for step in steps}.values())
         self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept),
                                   shards=self._tasks.shards if job.parts else 1)
@@ -498,7 +498,8 @@ class Executor:
         in_shards, whole = [job for job in jobs if job.parts], [job for job in jobs if not job.parts]
         groups, alone = self._shapes.divided(whole) if together else ([], whole)
         parts = [Task(part.write(), part.tables, job.cost, query=job.due.query, limits=job.due.limits, patience_ms=job.due.patience_ms,
-                      kept=part.kept, panes=part.panes(), given=part.given(), in_shards=True) for job in in_shards for part in job.parts]
+                      kept=part.kept, panes=part.panes(), shown=_shown(job.due) if job.is_part else None, given=part.given(),
+                      in_shards=True) for job in in_shards for part in job.parts]
         tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step,
                       job.kept, job.panes(), shown=_shown(job.due), given=job.given()) for job in alone]
         found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks, *parts])
@@ -531,7 +532,7 @@ class Executor:
         tables: dict[str, pa.Table | Followed] = {}
         for job in jobs:
             answers = [next(rest) for _ in job.parts]
-            job.answer = next((answer for answer in answers if not isinstance(answer, Found)), None)
+            job.answer = next((answer for answer in answers if not isinstance(answer, Found)), answers[0] if job.is_part else None)
             if job.answer is None:
                 gathered = {part.name: answer.table for part, answer in zip(job.parts, answers) if isinstance(answer, Found)}
                 ready.append((job, max(answer.ms for answer in answers if isinstance(answer, Found))))

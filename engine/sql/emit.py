@@ -47,7 +47,7 @@ class PlanText:
     answer's, in order; before them stand ``tick`` and, where the plan orders its rows, ``ord``. Spark computes `rounds` before, in this
     order. Before anything else, `closures` are computed. `tables` are the relations with the facts of windows and graphs that it reads,
     beside those of its closures. Beside its sources it reads `panes`, and what `parts` give in all shards, each as a relation of the part's
-    name."""
+    name; without a `select` it is what its only part gives."""
 
     relations: tuple[str, ...]
     select: str

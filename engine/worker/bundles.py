@@ -19,7 +19,7 @@ import pyarrow as pa
 from engine.ipc import pack, unpack
 from engine.ir.strata import Unending
 from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded, Postponed
-from engine.output import first_rows, packed_json
+from engine.output import first_rows, packed_bindings, packed_json, together_json
 from engine.sql.closing import Closing, part_table
 from engine.sql.kept import KeptView
 from engine.sql.sources import closure_table
@@ -55,7 +55,8 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The variables of an answer that nobody needs but as JSON, the plan's last columns, and how many rows are shown."""
+    """The variables of an answer that nobody needs but as JSON, the plan's last columns, and how many rows are shown. What shards write of
+    it are bindings alone."""
 
     variables: tuple[str, ...]
     most: int
@@ -150,16 +151,26 @@ def run_in_shards(tasks: Sequence[Task], tables: Tables, shards: int, alive: fro
                 found[result[0]].append(result)
         behind |= {shard: behind.get(shard, frozenset()) | names for shard, names in lacking.items()}
         waiting = {shard: waiting[shard] for shard in lacking}
-    return [_together([_answer(result) for result in results]) if task.in_shards else _answer(results[0]) if results else _NO_ANSWER
+    return [_together(task, [_answer(result) for result in results]) if task.in_shards else _answer(results[0]) if results else _NO_ANSWER
             for task, results in zip(tasks, found)]
 
 
-def _together(answers: Sequence[Found | Exception]) -> Found | Exception:
+def _together(task: Task, answers: Sequence[Found | Exception]) -> Found | Exception:
     """What all shards have found, or why one failed."""
     found = [answer for answer in answers if isinstance(answer, Found)]
     if len(found) < len(answers) or not found:
         return next((answer for answer in answers if not isinstance(answer, Found)), _NO_ANSWER)
-    return Found(pa.concat_tables([answer.table for answer in found]), None, max(answer.ms for answer in found))
+    rows = sum(answer.table.num_rows if answer.written is None else answer.written.rows for answer in found)
+    try:
+        check_size(rows, sum(answer.table.nbytes for answer in found), task.limits)
+    except LimitExceeded as over:
+        return over
+    ms, shown = max(answer.ms for answer in found), task.shown
+    if shown is None or all(answer.written is None for answer in found):
+        return Found(pa.concat_tables([answer.table for answer in found]), None, ms)
+    parts = [(min(answer.written.rows, shown.most), answer.written.text) if answer.written is not None
+             else (answer.table.num_rows, packed_bindings(_shown_columns(answer.table, shown), 1)) for answer in found]
+    return Found(_EMPTY, None, ms, written=Written(rows, together_json(shown.variables, parts, shown.most)))
 
 
 def _answer(result: Result) -> Found | Exception:
@@ -282,17 +293,21 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closure
             # One row beyond the limit tells that it is exceeded (guard.fetched).
             numbers = {**given, **task.given, "most": task.limits.evaluation_rows + 1}
             text, given = prepared(connection, f"SELECT * FROM ({task.text}) LIMIT $most", numbers)
-        answer = _given(fetched(connection, text, given, task.limits), task.shown)
+        answer = _given(fetched(connection, text, given, task.limits), task.shown, task.in_shards)
         return answer, pack(pa.concat_tables(made)) if made else None
     return _within_limits(connection, number, task, work)
 
 
-def _given(table: pa.Table, shown: Shown | None) -> bytes | Written:
+def _given(table: pa.Table, shown: Shown | None, in_shards: bool) -> bytes | Written:
     """An answer as it is handed over. What has an order is put in order by the driver."""
     if shown is None or not shown.variables or table.num_rows < WRITTEN_ROWS or "ord" in table.column_names:
         return pack(table)
-    columns = table.select(table.column_names[-len(shown.variables):]).rename_columns(list(shown.variables))
-    return Written(table.num_rows, packed_json(first_rows(columns, shown.most), own_threads()))
+    rows, write = first_rows(_shown_columns(table, shown), shown.most), packed_bindings if in_shards else packed_json
+    return Written(table.num_rows, write(rows, own_threads()))
+
+
+def _shown_columns(table: pa.Table, shown: Shown) -> pa.Table:
+    return table.select(table.column_names[-len(shown.variables):]).rename_columns(list(shown.variables))
 
 
 def _advance(connection: duckdb.DuckDBPyConnection, number: int, task: Task, step: TimedStep | StagedStep,

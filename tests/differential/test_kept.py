@@ -87,7 +87,7 @@ def compiled(text: str, name: str) -> Compiled:
     return compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q AS {text}"), catalog, name)
 
 
-def rows(answer: Answer) -> object:
+def rows(answer: Answer) -> Counter[tuple[str | None, ...]]:
     assert isinstance(answer.table, pa.Table), answer.error
     found = [tuple(row.values()) for row in answer.table.to_pylist()]
     return Counter(found)
