@@ -1,4 +1,4 @@
-"""Spark's standalone master and two workers on this machine, which share one folder with the driver.
+"""Spark's standalone master and workers on this machine, which share one folder with the driver.
 
 ``python -m tests.cluster COMMAND...`` runs a command beside such a cluster, whose address and folder are in its environment; without one
 it tells whether that can be done here. Each worker has a loopback address of its own (two on one address read each other's shuffle files)
@@ -65,8 +65,8 @@ class Cluster:
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
-    """One that ends with the block."""
+def cluster(workers: int = 2, pinned: bool = False) -> Iterator[Cluster]:
+    """One that ends with the block; its workers, if they are `pinned`, have a processor each."""
     home = Path(tempfile.mkdtemp(prefix="thalweg-cluster-", dir=_UNDER))
     shared, there, logs = (home / name for name in ("shared", "python", "logs"))
     for folder in (shared, there, logs):
@@ -82,10 +82,11 @@ def cluster() -> Iterator[Cluster]:
         started.append(_started([str(spark / "bin" / "spark-class"), "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
                                  "--port", str(port), "--webui-port", "0"], common, logs / "master.log"))
         _await(started[0], logs / "master.log", "I have been elected leader")
-        for number in (11, 12):
+        for number in range(11, 11 + workers):
+            bound = ["taskset", "--cpu-list", str(number - 11)] if pinned else []
             own = {"SPARK_LOCAL_IP": f"127.0.0.{number}", "SPARK_HOME": str(there / spark.relative_to(sys.prefix)), "MASTER": address,
                    "PREFIX": sys.prefix, "PYTHON_THERE": str(there), "HIDDEN": " ".join(hidden)}
-            started.append(_started(["unshare", "-m", "bash", "-c", _MOUNTS], common | own, logs / f"worker-{number}.log"))
+            started.append(_started([*bound, "unshare", "-m", "bash", "-c", _MOUNTS], common | own, logs / f"worker-{number}.log"))
         for process, log in zip(started[1:], sorted(logs.glob("worker-*.log")), strict=True):
             _await(process, log, "Successfully registered with master")
         python = there / "bin" / Path(sys.executable).name

@@ -98,18 +98,15 @@ class ServerProcess:
 
     def family(self) -> list[int]:
         """The ids of the process and of those below it (the JVM, Spark's Python workers)."""
-        found, children = [self.pid], _children()
-        for pid in found:
-            found += children.get(pid, [])
-        return found
+        return [self.pid, *descendants(self.pid)]
 
     def cpu_seconds(self) -> float:
         """Processor time used so far by the process and those below it."""
-        return sum(map(_cpu_seconds, self.family()))
+        return sum(map(cpu_seconds, self.family()))
 
     def own_cpu_seconds(self) -> float:
         """Processor time used so far by the process alone."""
-        return _cpu_seconds(self.pid, children=False)
+        return cpu_seconds(self.pid, children=False)
 
     def own_memory_mb(self) -> float:
         """Resident memory of the process alone, in MB."""
@@ -210,7 +207,16 @@ def _pids() -> Iterator[int]:
     return (int(entry) for entry in os.listdir("/proc") if entry.isdecimal())
 
 
-def _cpu_seconds(pid: int, children: bool = True) -> float:
+def descendants(pid: int) -> list[int]:
+    """The processes below one."""
+    children = _children()
+    found = list(children.get(pid, []))
+    for below in found:
+        found += children.get(below, [])
+    return found
+
+
+def cpu_seconds(pid: int, children: bool = True) -> float:
     """User and system time, that of ended children included (`children`)."""
     fields = _stat(pid)
     return sum(map(int, fields[11:15 if children else 13])) / _TICKS_PER_SECOND if fields else 0.0

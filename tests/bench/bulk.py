@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from tests.bench.settings import Settings, running_server
 from tests.conformance import lubm
 from tests.conformance.executors import in_this_process
 from tests.conformance.outcomes import Verdict
-from tests.live import ROOT
+from tests.live import ROOT, ServerProcess
 from tests.shared import shared
 from tests.waiting import wait_until
 
@@ -49,29 +50,50 @@ def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
     return found, details
 
 
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """One push: seconds until its answer, until its receipt, and of the server's processors; whether the answer is right."""
+
+    name: str
+    limit_s: float
+    triples: int
+    took_s: float
+    receipt_s: float
+    cpu_s: float
+    right: bool
+
+
 def _push(settings: Settings, details: dict[str, Any]) -> Iterator[Figure]:
+    with running_server(settings) as server:
+        for one in star_push(server, settings):
+            yield at_most(f"one push of {one.triples:,} triples, {one.name}: begin to answer", one.took_s, "s", one.limit_s)
+            yield plain(f"{one.name}: begin to receipt", one.receipt_s, "s")
+            yield plain(f"{one.name}: processor of the server", one.cpu_s, "s")
+            yield holds(f"{one.name}: answer as expected", one.right, "yes")
+        details["stats"] = Client(server.base).stats("star")
+
+
+def star_push(server: ServerProcess, settings: Settings, begins: Callable[[], None] = lambda: None) -> Iterator[Pushed]:
+    """Push the offers twice; `begins` is called before each time."""
     data = Offers(size=10_000) if settings.quick else Offers()
     expected = bag_of(row_hash((iri_text(_offer(n)), iri_text(data.product(n)), literal_text(data.price(n), DECIMAL)))
                       for n in range(data.size) if float(data.price(n)) < LIMIT)
-    with running_server(settings) as server:
-        client = Client(server.base)
-        client.put_stream("offers", _STREAM, "event", idle="PT1H")
-        client.put_query("star", _STAR.format(data.seconds))
-        feed = Feed(server.base, "/queries/star/results?snapshot=false")
-        for turn, (name, limit_s) in enumerate((("a fresh server's first work", 8), ("once more", 6))):
-            shift = turn * data.seconds * 1000
-            body = b"".join(timed((t + shift, triples) for t, triples in data.items()))
-            end, used, began = stamp(BEGIN_MS + shift + data.seconds * 1000), server.cpu_seconds(), time.time()
-            client.request("POST", f"/streams/offers?watermark={end}", body, TIMED)
-            pushed = time.time() - began
-            wait_until(lambda: feed.quiet_for(0.3) and len(list(answers(feed.events()))) > turn, _PATIENCE_S)
-            answer = list(answers(feed.events()))[turn]
-            yield at_most(f"one push of {data.size * TRIPLES:,} triples, {name}: begin to answer", answer.arrived - began, "s", limit_s)
-            yield plain(f"{name}: begin to receipt", pushed, "s")
-            yield plain(f"{name}: processor of the server", server.cpu_seconds() - used, "s")
-            yield holds(f"{name}: answer as expected", answer.bag == expected and answer.at_ms == milliseconds(end), "yes")
-        details["stats"] = client.stats("star")
-        feed.close()
+    client = Client(server.base)
+    client.put_stream("offers", _STREAM, "event", idle="PT1H")
+    client.put_query("star", _STAR.format(data.seconds))
+    feed = Feed(server.base, "/queries/star/results?snapshot=false")
+    for turn, (name, limit_s) in enumerate((("a fresh server's first work", 8), ("once more", 6))):
+        shift = turn * data.seconds * 1000
+        body = b"".join(timed((t + shift, triples) for t, triples in data.items()))
+        begins()
+        end, used, began = stamp(BEGIN_MS + shift + data.seconds * 1000), server.cpu_seconds(), time.time()
+        client.request("POST", f"/streams/offers?watermark={end}", body, TIMED)
+        pushed = time.time() - began
+        wait_until(lambda: feed.quiet_for(0.3) and len(list(answers(feed.events()))) > turn, _PATIENCE_S)
+        answer = list(answers(feed.events()))[turn]
+        yield Pushed(name, limit_s, data.size * TRIPLES, answer.arrived - began, pushed, server.cpu_seconds() - used,
+                     answer.bag == expected and answer.at_ms == milliseconds(end))
+    feed.close()
 
 
 def _offer(number: int) -> str:

@@ -1,0 +1,215 @@
+"""What a second executor gives: one on a processor of its own, then two on one each, with the same work.
+
+The work: W1's rows, W1's AVG and BSBM's offers in one push, which shards evaluate (docs/scale.md); LUBM five times as large, and a closure
+of five million triples, by Spark SQL. Wall time, and what each executor did of it: processor time of its Python workers, or the time of its
+tasks and the bytes that these shuffled. The driver, and the client that pushes, have both processors too. Needs root (tests/cluster.py).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.compiler import BUILT_IN_RULES
+from engine.execution.content import StreamContent
+from engine.execution.due import Due
+from engine.limits import EvaluationLimits
+from engine.records import Event
+from engine.runtime.rows import facts_of, graph_table
+from engine.spark.executor import Executor
+from engine.spark.session import Session, start_session
+from engine.spark.settings import from_environment
+from tests import sparks
+from tests.bench.bulk import star_push
+from tests.bench.client import Client
+from tests.bench.feed import Feed
+from tests.bench.figures import Figure, holds, plain
+from tests.bench.join import answers, await_results, begun, differences, push
+from tests.bench.questions import Numbers, shapes, stream_iri
+from tests.bench.settings import Settings, running_server
+from tests.cluster import Cluster, cluster, refusal
+from tests.conformance import lubm
+from tests.encoded import encode
+from tests.live import ServerProcess, cpu_seconds, descendants
+from tests.shared import shared
+
+_RATE, _SECONDS, _SPEED = 150_000, 30, 10     # of W1: more in a second than two processors do
+_LUBM, _CLOSED = 5, 30      # universities
+_LIMITS = EvaluationLimits(evaluation_ms=3_600_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Some work: seconds until its last answer, what each executor did (seconds), the bytes that each shuffled, and what tells its answer
+    from a wrong one."""
+
+    wall_s: float
+    seconds: tuple[float, ...]
+    shuffled: tuple[int, ...]
+    answer: object
+
+
+Work = Callable[[Cluster, Settings], Measured]
+
+
+def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
+    """The figures of each work on one executor and on two."""
+    if (reason := refusal()) is not None:
+        raise RuntimeError(f"no cluster: {reason}")
+    found: dict[str, list[Measured]] = {name: [] for name in settings.shapes or WORK}
+    for executors in (1, 2):
+        for name, measured in found.items():
+            with cluster(executors, pinned=True) as beside:
+                measured.append(WORK[name](beside, settings))
+            print(f"  {name}, {executors} executors: {measured[-1].wall_s:.1f} s, of each {measured[-1].seconds} s", flush=True)
+    return [figure for name, (one, two) in found.items() for figure in _figures(name, one, two)], {
+        name: [[each.wall_s, each.seconds, each.shuffled] for each in measured] for name, measured in found.items()}
+
+
+def _figures(name: str, one: Measured, two: Measured) -> list[Figure]:
+    half, ratio = one.seconds[0] / 2, one.wall_s / two.wall_s
+    figures = [plain(f"{name}: one executor", one.wall_s, "s"), plain(f"{name}: two executors", two.wall_s, "s"),
+               plain(f"{name}: ratio", ratio, ""), holds(f"{name}: same answer", one.answer == two.answer, "yes"),
+               *(plain(f"{name}: executor {number} of two did, of half of what one does", share / half, "")
+                 for number, share in enumerate(two.seconds, 1))]
+    if sum(two.shuffled):
+        figures += [plain(f"{name}: executor {number} of two shuffled", share / 1e6, "MB") for number, share in enumerate(two.shuffled, 1)]
+    return figures
+
+
+def _workers_seconds(beside: Cluster) -> tuple[float, ...]:
+    """Processor seconds of the Python workers of each executor so far."""
+    return tuple(sum(cpu_seconds(pid, children=False) for pid in descendants(worker) if _name(pid).startswith("python"))
+                 for worker in beside.workers)
+
+
+def _name(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read()
+    except OSError:     # it has ended
+        return ""
+
+
+def _on_server(measure: Callable[[ServerProcess, Settings, Callable[[], tuple[float, ...]]], Measured], beside: Cluster,
+               settings: Settings) -> Measured:
+    with running_server(settings, beside.environment) as server:
+        return measure(server, settings, partial(_workers_seconds, beside))
+
+
+def _joined(name: str, server: ServerProcess, settings: Settings, used: Callable[[], tuple[float, ...]]) -> Measured:
+    """A shape of W1 over a stream that is pushed as fast as it is taken."""
+    client, shape, seconds = Client(server.base), shapes(0)[name], settings.duration(_SECONDS, 5)
+    [(stream, body)] = shape.bodies.items()
+    client.put_stream(name, stream_iri(name, stream), "event", idle="PT1H", maxAhead="PT1H")
+    client.put_query(name, shape.text(name))
+    feed = Feed(server.base, f"/queries/{name}/results?snapshot=false&mode={shape.mode}")
+    data, before, began = begun(10_000 if settings.quick else _RATE), used(), time.time()
+    push(server, name, data.begin_ms, partial(body, data), seconds, speed=_SPEED, begin=began)
+    await_results(client, name, feed, seconds)
+    after = used()
+    feed.close()
+    got = list(answers(feed.events(), ranked=shape.ranked))
+    expected = {data.begin_ms + 1000 * at: bag for at, bag in shape.answers(Numbers(data, seconds)).items()}
+    print(f"    {client.stats(name)['ran']}", flush=True)
+    return Measured(max(answer.arrived for answer in got) - began, _since(before, after), (), differences(got, expected))
+
+
+def _offers(server: ServerProcess, settings: Settings, used: Callable[[], tuple[float, ...]]) -> Measured:
+    """BSBM's offers, pushed for the second time."""
+    marks = list[tuple[float, ...]]()
+    pushed = list(star_push(server, settings, lambda: marks.append(used())))
+    marks.append(used())
+    return Measured(pushed[-1].took_s, _since(marks[-2], marks[-1]), (), [one.right for one in pushed])
+
+
+def _since(before: Sequence[float], after: Sequence[float]) -> tuple[float, ...]:
+    return tuple(last - first for first, last in zip(before, after, strict=True))
+
+
+def _on_session(measure: Callable[[Session, Settings], tuple[float, object]], beside: Cluster, settings: Settings) -> Measured:
+    """What a session in this process does by Spark SQL, by the figures that Spark keeps of its executors."""
+    with _environment(beside.environment):
+        session = start_session(from_environment())
+        try:
+            session.warm_up()
+            before = _executors(session)
+            took_s, answer = measure(session, settings)
+            after = _executors(session)
+            return Measured(took_s, _since([ms / 1000 for ms, _ in before], [ms / 1000 for ms, _ in after]),
+                            tuple(last - first for (_, first), (_, last) in zip(before, after)), answer)
+        finally:
+            session.stop()
+
+
+def _executors(session: Session) -> list[tuple[int, int]]:
+    """Of each executor the ms of its tasks that have ended and the bytes that these shuffled."""
+    there = session.spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    found = [each for each in map(there.apply, range(there.size())) if each.id() != "driver"]
+    return [(each.totalDuration(), each.totalShuffleRead() + each.totalShuffleWrite())
+            for each in sorted(found, key=lambda each: each.id())]
+
+
+class _environment:
+    """The environment of a cluster, while a session runs in this process."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def __enter__(self) -> None:
+        self._before = dict(os.environ)
+        os.environ |= self._environment
+        tempfile.tempdir = self._environment["TMPDIR"]
+
+    def __exit__(self, *_: object) -> None:
+        tempfile.tempdir = None
+        os.environ.clear()
+        os.environ |= self._before
+
+
+def _universities(session: Session, settings: Settings, count: int, texts: Mapping[str, str]) -> tuple[float, object]:
+    """Queries under owl2rl over so many universities; the rows of their answers."""
+    folder = shared("lubm")
+    graphs, content = {lubm.ONTOLOGY: graph_table(lubm.ontology(folder))}, StreamContent()
+    content.append(_copies(facts_of(encode([Event(1, lubm.STREAM, lubm.CLOSE - 1, None, lubm.data(folder), lubm.CLOSE - 1)])),
+                           1 if settings.quick else count))
+    executor = Executor(session, force_executor="sql")
+    dues = [Due(name, sparks.compile_query(lubm.statement(text), name, graphs, BUILT_IN_RULES), (lubm.CLOSE,), 0,
+                {lubm.STREAM: content}, graphs, _LIMITS) for name, text in texts.items()]
+    began = time.perf_counter()
+    found = executor.evaluate(dues)
+    took_s = time.perf_counter() - began
+    executor.close()
+    return took_s, [(one.query, one.error, None if one.table is None else sorted(map(str, one.table.to_pylist()))[:1000]) for one in found]
+
+
+def _copies(facts: pa.Table, count: int) -> pa.Table:
+    """The facts of a university, and of others like it."""
+    def named(number: int) -> pa.Table:
+        table = facts
+        for column in ("s", "o"):
+            text = pc.replace_substring(facts[column], ".University0.edu", f".University{number}.edu")
+            table = table.set_column(table.column_names.index(column), column, text)
+        return table
+    return pa.concat_tables([facts, *(named(1_000_000 + number) for number in range(1, count))]).combine_chunks()
+
+
+def _lubm(session: Session, settings: Settings) -> tuple[float, object]:
+    return _universities(session, settings, _LUBM, lubm.texts(shared("lubm")))
+
+
+def _closure(session: Session, settings: Settings) -> tuple[float, object]:
+    return _universities(session, settings, _CLOSED, {"all": "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"})
+
+
+WORK: dict[str, Work] = {
+    "rows": partial(_on_server, partial(_joined, "rows")), "avg": partial(_on_server, partial(_joined, "avg")),
+    "offers": partial(_on_server, _offers), "lubm": partial(_on_session, _lubm), "closure": partial(_on_session, _closure)}
