@@ -64,8 +64,8 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     add("--kafka", action="append", default=[], type=_read_by(_cluster), metavar="HOST:PORT[,HOST:PORT...][=FILE]",
         help="let streams be read from topics there; FILE has the client's properties, such as those of security (again for more)")
     add("--memory", help="memory of Spark's driver, such as 2g")
-    add("--shards", type=_read_by(shards_of), metavar="N", help="share windows out among N of Spark's workers (default: one for each "
-        "executor of a cluster, else 1; or THALWEG_SHARDS)")
+    add("--shards", type=_read_by(shards_of), metavar="N",
+        help="share windows out among N of Spark's workers (default: 1, or THALWEG_SHARDS)")
     add("--executor", choices=("sql", "local"), help="force one executor (tests and benchmarks)")
     add("--strategy", choices=("recompute", "incremental"), help="force one strategy (tests and benchmarks)")
     add("--graphs", choices=(AUTO, *WAYS), default=AUTO,

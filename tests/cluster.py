@@ -61,7 +61,8 @@ class Cluster:
     @property
     def environment(self) -> Mapping[str, str]:
         return {"THALWEG_MASTER": self.master, "THALWEG_WORKER_PYTHON": str(self.python), "THALWEG_CLUSTER_FOLDER": str(self.shared),
-                "TMPDIR": str(self.shared), "SPARK_LOCAL_IP": "127.0.0.1", WORKERS: ",".join(map(str, self.workers))}
+                "THALWEG_SHARDS": str(len(self.workers)), "TMPDIR": str(self.shared), "SPARK_LOCAL_IP": "127.0.0.1",
+                WORKERS: ",".join(map(str, self.workers))}
 
 
 @contextmanager

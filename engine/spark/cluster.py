@@ -25,18 +25,18 @@ _LOOK_S = 0.2
 
 
 def await_executors(spark: SparkSession, settings: SparkSettings, work: Path, say: Callable[[str], None]) -> tuple[SparkSettings, int]:
-    """The settings with the slots and shards that are there, and the mean number of cores of an executor. Raises SparkStartError where
-    there are too few cores, or where an executor lacks packages or does not share `work`."""
+    """The settings with the slots that are there, and the mean number of cores of an executor. Raises SparkStartError where there are too
+    few cores, or where an executor lacks packages or does not share `work`."""
     say("waiting for the executors of the cluster")
     executors, cores = _counted(spark.sparkContext._jsc.sc().statusStore())
     if cores < LEAST_CORES:
         raise SparkStartError(f"the cluster {settings.master} gave {cores} cores within {START_S:g} s; {LEAST_CORES} are needed")
     say(f"{executors} executors with {cores} cores in all")
     _check_executors(spark, settings, work, cores)
-    shards = settings.shards or max(1, min(executors, cores - 1))
-    if shards >= cores:
-        raise SparkStartError(f"{shards} shards (THALWEG_SHARDS) take a core each and leave none of the cluster's {cores} for other tasks")
-    settings = replace(settings, slots=cores, shards=shards)
+    if (settings.shards or 1) >= cores:
+        raise SparkStartError(f"{settings.shards} shards (THALWEG_SHARDS) take a core each and leave none of the cluster's {cores} for "
+                              "other tasks")
+    settings = replace(settings, slots=cores)
     for name, value in {**parallelism(settings.partitions), **settings.extra}.items():
         if name in parallelism(1):
             spark.conf.set(name, value)

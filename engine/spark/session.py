@@ -52,7 +52,9 @@ class Session:
         self._scratch = scratch
         self.graphframes = not graphframes_reason
         self.graphframes_reason = graphframes_reason
-        self.residents = [ResidentTask(spark, threads) for _ in range(settings.shards or 1)]
+        self.residents: list[ResidentTask] = []
+        for _ in range(settings.shards or 1):
+            self.residents.append(ResidentTask(spark, threads, () if settings.local else self.residents))
         self._context = spark.sparkContext
         self._gateway = gateway
         self._process: subprocess.Popen[bytes] = gateway.proc

@@ -24,7 +24,7 @@ LOGGING = Path(__file__).with_name("log4j2.properties")
 class SparkSettings:
     """`cache` keeps what is fetched once, `work` (None: a temporary folder) Spark's scratch files and spark.log. On a cluster the temporary
     folder is made in `shared`, which all executors see; `slots` are the cores that the cluster was found to have (None: it has not been
-    asked). `shards` is how many workers share out the tables that stay in them (None: one, on a cluster one for each executor).
+    asked). `shards` is how many workers share out the tables that stay in them (None: one).
 
     `executor_env` is an archive of packages (packages.py) for a cluster's executors; None: they have these.
 

@@ -4,6 +4,7 @@ tables stay (docs/decisions.md, "State and incremental answers").
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import logging
 import os
@@ -31,7 +32,8 @@ Made = TypeVar("Made")
 RESULT_BYTES = 512 << 20    # of the answers to a bundle, as spark.driver.maxResultSize bounds those of a job
 START_S = 60.0              # until the worker of a resident task has a connection
 _LOOK_S = 0.1
-_SECRET_BYTES = 32
+_SECRET_BYTES = 32      # as the digest of a place has
+_PLACINGS = 10          # so often another executor is tried
 _HELLO_S = 5.0              # until one that connects has told the secret
 _LOG = logging.getLogger(__name__)
 _ENVIRONMENT = threading.Lock()
@@ -64,8 +66,10 @@ class ResidentTask:
     """The task whose worker has the tables that stay. It begins with the first bundle, and again after its worker has died; it takes one of
     Spark's slots. From any thread; bundles take turns."""
 
-    def __init__(self, spark: SparkSession, threads: int) -> None:
-        self._spark, self._threads = spark, threads
+    def __init__(self, spark: SparkSession, threads: int, others: Sequence[ResidentTask] = ()) -> None:
+        """`others`, among which it may be itself, should be in other executors."""
+        self._spark, self._threads, self._others = spark, threads, others
+        self._place = b""
         self._turn, self._sending = threading.Lock(), threading.Lock()
         self._socket: socket.socket | None = None
         self._connection: Connection | None = None
@@ -107,7 +111,7 @@ class ResidentTask:
 
     def close(self) -> None:
         """End the task, and what its worker is at."""
-        gone, self._socket, self._connection = self._socket, None, None
+        gone, self._socket, self._connection, self._place = self._socket, None, None, b""
         if gone is not None:
             with suppress(OSError), gone:     # the other end may have closed it
                 gone.shutdown(socket.SHUT_RDWR)     # holds for the copy that somebody may wait at, too
@@ -126,7 +130,19 @@ class ResidentTask:
         return self._connection
 
     def _begin(self) -> socket.socket:
-        """Start the task; the connection to its worker."""
+        """Start the task; the connection to its worker. Spark chooses an executor at random: where another such task is, it is tried again
+        some times."""
+        for _ in range(_PLACINGS if self._others else 0):
+            found, self._place = self._started()
+            if all(self._place != other._place for other in self._others if other is not self):
+                return found
+            found.close()
+            time.sleep(_LOOK_S)     # until Spark has the slot again, which it may give another
+        found, self._place = self._started()
+        return found
+
+    def _started(self) -> tuple[socket.socket, bytes]:
+        """A task that was started: the connection to its worker, and its place."""
         conf, secret = self._spark.sparkContext.getConf(), secrets.token_bytes(_SECRET_BYTES)
         host = conf.get("spark.driver.host", "127.0.0.1")
         assert host is not None
@@ -140,7 +156,7 @@ class ResidentTask:
                 with suppress(TimeoutError):
                     connection = listening.accept()[0]
                     if _says(connection, secret):
-                        return connection
+                        return connection, connection.recv(_SECRET_BYTES, socket.MSG_WAITALL)
                     connection.close()
         if job.done():
             job.result()
@@ -183,12 +199,17 @@ def _serve(address: tuple[str, int], secret: bytes, _: Iterable[bytes]) -> Itera
     with socket.create_connection(address, START_S) as own:
         own.settimeout(None)
         own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        own.sendall(secret)
+        own.sendall(secret + _place())
         with Connection(os.dup(own.fileno())) as connection:
             serving = _Serving(connection)
             threading.Thread(target=serving.listen, name="bundles", daemon=True).start()
             serving.answer()
     yield from ()
+
+
+def _place() -> bytes:
+    """What tells the executor of this worker from others: its machine, and the folder in which it runs."""
+    return hashlib.sha256(f"{socket.gethostname()} {os.getcwd()}".encode()).digest()
 
 
 class _Serving:
