@@ -104,6 +104,20 @@ def cluster(workers: int = 2, pinned: bool = False) -> Iterator[Cluster]:
         shutil.rmtree(home, ignore_errors=True)
 
 
+@contextmanager
+def inside(beside: Cluster) -> Iterator[None]:
+    """This process as one that was started beside a cluster."""
+    before = dict(os.environ)
+    os.environ |= beside.environment
+    tempfile.tempdir = str(beside.shared)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = None
+        os.environ.clear()
+        os.environ |= before
+
+
 def _started(command: list[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
     with log.open("wb") as out:
         return subprocess.Popen(command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,

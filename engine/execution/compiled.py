@@ -215,10 +215,8 @@ class Compiled:
         return replace(shape, key=(shape.key, type(query), tuple(template), self.statement.columns, self.statement.on_change))
 
     def kept_texts(self, text: PlanText, typed: bool) -> tuple[KeptText, ...]:
-        """The statements of the kept relations that a text samples, in its parts too."""
+        """The statements of the kept relations that a text samples."""
         made = text.kept
-        for _, part in text.parts:
-            made |= part.kept
         for name, source in made.items():
             if (name, typed) not in self._kept:
                 lowering = Lowering(DIALECTS["local"], name, self._label_offset, quick=typed)

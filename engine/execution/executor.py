@@ -321,12 +321,11 @@ class Executor:
                       closings=closings, ahead=ahead, kept=kept, panes=lambda: _pane_steps(written(), windows, evaluation),
                       given=lambda: numbers_of(windows, evaluation) if named(text) else {}, shape=shape, typed=typed, kinds=kinds,
                       parts=tuple(map(part, range(len(text.parts)))), is_part=bool(text.parts) and not text.select)
-        kept = tuple({step.text.name: step for steps in (kept, *(part.kept for part in job.parts)) for step in steps}.values())
-        self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in kept),
+        self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in job.all_kept),
                                   shards=self._tasks.shards if job.parts else 1)
         self._sampled.pop(due.query, None)
-        if kept and not own and not closings:
-            self._sampled[due.query] = _Sampled(due, job.read, kept, bool(job.parts))
+        if job.all_kept and not own and not closings:
+            self._sampled[due.query] = _Sampled(due, job.read, job.all_kept, bool(job.parts))
         return job
 
     def _divides(self, due: Due, rows: int) -> bool:
@@ -444,7 +443,7 @@ class Executor:
         queries may need much more of a stream than these windows show. Nothing is kept for such a query from then on."""
         for number, job in enumerate(jobs):
             query, failure = job.due.query, job.answer
-            if not job.kept and not any(part.kept for part in job.parts):
+            if not job.all_kept:
                 continue
             if isinstance(failure, Found):
                 self._over.pop(query, None)
@@ -549,8 +548,7 @@ class Executor:
         """What the tasks of some jobs give, all run in one go."""
         if self._following is not None:
             for job in jobs:
-                kept = (step for steps in (job.kept, *(part.kept for part in job.parts)) for step in steps)
-                self._following.use(job.due.query, job.read | {step.text.name for step in kept})
+                self._following.use(job.due.query, job.read | {step.text.name for step in job.all_kept})
         return self._run_tasks(tasks, self._tables(jobs))
 
     def _run_tasks(self, tasks: Sequence[Task], tables: Mapping[str, pa.Table | Followed]) -> Sequence[Found | Exception]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.limits import Cancelled
 from engine.processors import processors
-from engine.worker.bundles import Found, Tables, Task, run_bundled, run_bundles, run_in_shards
+from engine.worker.bundles import Found, Tables, Task, run_bundles, run_in_shards
 from engine.worker.database import close, connect, interrupt
 from engine.worker.guard import GRACE_S, end_all, given_memory, memory_bytes
 
@@ -78,8 +78,6 @@ class OwnProcess:
             try:
                 if self._running & self._cancelled:     # since they were chosen
                     return []
-                if self.shards == 1:
-                    return run_bundled(tasks, tables, 1, alive, lambda bundles: run_bundles(bundles, self._connections[0]))
                 return run_in_shards(tasks, tables, self.shards, alive, self._told, lambda bundles: (
                     result for shard, bundle in bundles.items() for result in run_bundles([bundle], self._connections[shard])))
             except Exception:   # an interrupt may come before or behind a task, too

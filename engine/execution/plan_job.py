@@ -73,6 +73,11 @@ class PlanJob:
     answer: Found | BaseException | None = field(default=None)
 
     @property
+    def all_kept(self) -> tuple[KeptStep, ...]:
+        """The kept relations that it samples, in shards too."""
+        return tuple({step.text.name: step for steps in (self.kept, *(part.kept for part in self.parts)) for step in steps}.values())
+
+    @property
     def read(self) -> frozenset[str]:
         """All tables that it reads, in shards too."""
         return self.tables.union(*(part.tables for part in self.parts))

@@ -7,19 +7,18 @@ is little. A Gather stands above the largest parts of this kind; what is above i
 (partitioned hash joins: Schneider and DeWitt, "A Performance Evaluation of Four Parallel Join Algorithms", 1989).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from engine.ir.expressions import Expression, exists_in
+from engine.ir.expressions import exists_in
 from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.terms import Variable
 from engine.plan import nodes
+from engine.plan.kept import Fixed
 from engine.plan.nodes import Key, MergedSource, Plan, Scan, Source, StaticSource, WindowSource
 from engine.plan.order import Estimate
 
-Fixed = Callable[[Expression], bool]
-"""Whether the value of an expression follows from its variables alone, at any time."""
 Kind = Literal["keyed", "loose", "own", "whole", "none"]
 """What shards have of a plan's solutions: each those of its share by the variable; each some, without the variable; what belongs to its
 own solutions of another plan (inside EXISTS); every shard all; or nothing that serves."""
@@ -116,29 +115,31 @@ class _Sharing:
                 left, matched = self.of(plan.left), self.of(plan.matched)
                 return _Shared(replace(plan, left=left.plan, matched=matched.plan), "keyed") if (
                     left.kind == matched.kind == "keyed" and self._variable not in plan.rebound) else None
-            case nodes.Filter(condition=read) | nodes.Extend(expression=read):
+            case nodes.Filter() | nodes.Extend() | nodes.Project() | nodes.Distinct() | nodes.Aggregate() | nodes.Lookup():
                 below = self.of(plan.input)
-                return _Shared(replace(plan, input=below.plan), below.kind) if self._fixed(read) and not any(exists_in(read)) else None
-            case nodes.Project():
-                below = self.of(plan.input)
-                loose = below.kind == "keyed" and self._variable not in plan.variables
-                return _Shared(replace(plan, input=below.plan), "loose" if loose else below.kind)
-            case nodes.Distinct():
-                below = self.of(plan.input)
-                return _Shared(replace(plan, input=below.plan), "keyed") if below.kind == "keyed" else None
-            case nodes.Aggregate():
-                below = self.of(plan.input)
-                return _Shared(replace(plan, input=below.plan), "keyed") if (
-                    below.kind == "keyed" and self._variable in plan.keys) else None
-            case nodes.Lookup(table=nodes.WindowTimes()):
-                below = self.of(plan.input)
-                return _Shared(replace(plan, input=below.plan), below.kind)
+                above = self._above(plan, below.kind)
+                return None if above is None else _Shared(replace(plan, input=below.plan), above)
             case nodes.Mark():
                 return self._mark(plan)
             case nodes.Seed():
                 outer = self.of(plan.outer)
                 kind: Kind = "whole" if outer.kind == "whole" else "keyed" if self._variable in plan.variables else "own"
                 return _Shared(replace(plan, outer=outer.plan), kind)
+        return None
+
+    def _above(self, plan: Plan, kind: Kind) -> Kind | None:
+        """What shards have of a plan by what they have of the one below."""
+        match plan:
+            case nodes.Filter(condition=read) | nodes.Extend(expression=read):
+                return kind if self._fixed(read) and not any(exists_in(read)) else None
+            case nodes.Project(variables=variables):
+                return "loose" if kind == "keyed" and self._variable not in variables else kind
+            case nodes.Aggregate(keys=keys) if self._variable not in keys:
+                return None
+            case nodes.Distinct() | nodes.Aggregate():
+                return kind if kind == "keyed" else None
+            case nodes.Lookup(table=nodes.WindowTimes()):
+                return kind
         return None
 
     def _scan(self, scan: Scan) -> _Shared | None:

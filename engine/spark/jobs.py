@@ -125,11 +125,8 @@ class Jobs:
                 resident.close()
 
         with self._noted(_queries(tasks), f"resident-{number}", end, kill):
-            if len(residents) == 1:
-                found = run_bundled(tasks, tables, 1, alive, lambda bundles: residents[0].run(number, bundles[0]))
-            else:
-                found = run_in_shards(tasks, tables, len(residents), alive, self._told,
-                                      lambda bundles: run_side_by_side(residents, number, bundles))
+            found = run_in_shards(tasks, tables, len(residents), alive, self._told,
+                                  lambda bundles: run_side_by_side(residents, number, bundles))
         return self.run(tasks, tables, alive, may_stay=True, deaths=deaths) if ended.is_set() else found
 
     def _again(self, failure: Exception, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, may_stay: bool,

@@ -113,7 +113,8 @@ class QueryFailed(RuntimeError):
     """A plan failed while it ran; the message is the engine's."""
 
 
-_NO_ANSWER = QueryFailed("the task gave no answer")
+def _no_answer() -> QueryFailed:
+    return QueryFailed("the task gave no answer")
 
 
 def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: frozenset[str] | None,
@@ -127,7 +128,7 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
     while lacking := frozenset().union(*(failure.tables for *_, failure in results if isinstance(failure, Behind))):
         behind |= lacking       # each time it may be another worker; one that is given all of a table does not lack it
         results = list(run([_bundle(part, tasks, tables, alive, behind) for part in parts]))
-    answers: list[Found | Exception] = [_NO_ANSWER] * len(tasks)
+    answers: list[Found | Exception] = [_no_answer()] * len(tasks)
     for result in results:
         answers[result[0]] = _answer(result)
     return answers
@@ -135,8 +136,9 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
 
 def run_in_shards(tasks: Sequence[Task], tables: Tables, shards: int, alive: frozenset[str] | None, told: dict[int, frozenset[str] | None],
                   run: Callable[[Mapping[int, bytes]], Iterable[Result]]) -> list[Found | Exception]:
-    """The same where so many shards have a worker each; what is not `in_shards` is the first one's. `run` hands each shard's worker its
-    bundle, all side by side. `told` remembers what each shard last heard to be alive: it hears of changes though it has no task."""
+    """The same where so many shards, or the only one, have a worker each; what is not `in_shards` is the first one's. `run` hands each
+    shard's worker its bundle, all side by side. `told` remembers what each shard last heard to be alive: it hears of changes though it has
+    no task."""
     waiting = {shard: [number for number, task in enumerate(tasks) if task.in_shards or shard == 0] for shard in range(shards)}
     waiting = {shard: numbers for shard, numbers in waiting.items() if numbers or shard in told and told[shard] != alive}
     told |= dict.fromkeys(waiting, alive)
@@ -151,15 +153,16 @@ def run_in_shards(tasks: Sequence[Task], tables: Tables, shards: int, alive: fro
                 found[result[0]].append(result)
         behind |= {shard: behind.get(shard, frozenset()) | names for shard, names in lacking.items()}
         waiting = {shard: waiting[shard] for shard in lacking}
-    return [_together(task, [_answer(result) for result in results]) if task.in_shards else _answer(results[0]) if results else _NO_ANSWER
-            for task, results in zip(tasks, found)]
+    return [_together(task, list(map(_answer, results))) for task, results in zip(tasks, found)]
 
 
 def _together(task: Task, answers: Sequence[Found | Exception]) -> Found | Exception:
-    """What all shards have found, or why one failed."""
+    """What its one shard, or all of them, have found, or why one failed."""
+    if not task.in_shards and answers:
+        return answers[0]
     found = [answer for answer in answers if isinstance(answer, Found)]
     if len(found) < len(answers) or not found:
-        return next((answer for answer in answers if not isinstance(answer, Found)), _NO_ANSWER)
+        return next((answer for answer in answers if not isinstance(answer, Found)), _no_answer())
     rows = sum(answer.table.num_rows if answer.written is None else answer.written.rows for answer in found)
     try:
         check_size(rows, sum(answer.table.nbytes for answer in found), task.limits)

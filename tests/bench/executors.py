@@ -7,8 +7,6 @@ tasks and the bytes that these shuffled. The driver, and the client that pushes,
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +33,7 @@ from tests.bench.figures import Figure, holds, plain
 from tests.bench.join import answers, await_results, begun, differences, push
 from tests.bench.questions import Numbers, shapes, stream_iri
 from tests.bench.settings import Settings, running_server
-from tests.cluster import Cluster, cluster, refusal
+from tests.cluster import Cluster, cluster, inside, refusal
 from tests.conformance import lubm
 from tests.encoded import encode
 from tests.live import ServerProcess, cpu_seconds, descendants
@@ -137,7 +135,7 @@ def _since(before: Sequence[float], after: Sequence[float]) -> tuple[float, ...]
 
 def _on_session(measure: Callable[[Session, Settings], tuple[float, object]], beside: Cluster, settings: Settings) -> Measured:
     """What a session in this process does by Spark SQL, by the figures that Spark keeps of its executors."""
-    with _environment(beside.environment):
+    with inside(beside):
         session = start_session(from_environment())
         try:
             session.warm_up()
@@ -156,23 +154,6 @@ def _executors(session: Session) -> list[tuple[int, int]]:
     found = [each for each in map(there.apply, range(there.size())) if each.id() != "driver"]
     return [(each.totalDuration(), each.totalShuffleRead() + each.totalShuffleWrite())
             for each in sorted(found, key=lambda each: each.id())]
-
-
-class _environment:
-    """The environment of a cluster, while a session runs in this process."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
-
-    def __enter__(self) -> None:
-        self._before = dict(os.environ)
-        os.environ |= self._environment
-        tempfile.tempdir = self._environment["TMPDIR"]
-
-    def __exit__(self, *_: object) -> None:
-        tempfile.tempdir = None
-        os.environ.clear()
-        os.environ |= self._before
 
 
 def _universities(session: Session, settings: Settings, count: int, texts: Mapping[str, str]) -> tuple[float, object]:

@@ -8,7 +8,6 @@ raises DiagnosticError where a statement is refused.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -100,15 +99,12 @@ def on_cluster() -> Iterator[Answer]:
         return
     if (reason := cluster.refusal()) is not None:
         raise SystemExit(f"no cluster, nothing is run: {reason}")
-    with cluster.cluster() as beside:
-        os.environ |= beside.environment
-        tempfile.tempdir = str(beside.shared)   # states of programs lie there
+    with cluster.cluster() as beside, cluster.inside(beside):   # states of programs lie in its folder
         try:
             with on_spark() as answer:
                 yield answer
         finally:
             sparks.shared_session().stop()
-            tempfile.tempdir = None
 
 
 @contextmanager
