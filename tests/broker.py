@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +27,7 @@ from engine.spark.session import start_session
 from engine.spark.settings import from_environment
 
 ARTIFACT = "org.apache.kafka:kafka_2.13:4.1.0"
+_CLUSTER = "ThalwegTestsClusterIdA"     # 16 bytes in base64url; a random one can begin with "-", and would be read as an option
 _START_S = 60.0
 _SCALA = next((Path(pyspark.__file__).parent / "jars").glob("scala-library-*.jar"))     # Spark's Ivy leaves it out
 _PROPERTIES = """process.roles=broker,controller
@@ -84,8 +83,7 @@ class Broker:
         folder.mkdir(parents=True, exist_ok=True)
         self._properties = folder / "server.properties"
         self._properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder), encoding="utf-8")
-        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        subprocess.run(self._command("kafka.tools.StorageTool", "format", "-t", name, "-c", str(self._properties)), check=True,
+        subprocess.run(self._command("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(self._properties)), check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _command(self, main: str, *arguments: str) -> list[str]:
