@@ -219,12 +219,18 @@ class Executor:
         for query in list(self._closures):
             self._drop(query)
         self._sql.close()
+        self._end_following()
 
     def abandon(self) -> None:
         """End the threads where Spark has gone: there is nothing to drop."""
         if self._beside is not None:
             self._beside.abandon()
         self._sql.abandon()
+        self._end_following()
+
+    def _end_following(self) -> None:
+        if self._following is not None:
+            self._following.close()
 
     # -- choosing
 

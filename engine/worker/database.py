@@ -31,14 +31,14 @@ CLOSED = ("temp_directory = ''", "allow_persistent_secrets = false", "autoinstal
 """What is switched off, in this order: where external access is off already, the folder for what does not fit cannot be taken away."""
 
 
-def connect(memory: str = DEFAULT_MEMORY, threads: int = 1) -> duckdb.DuckDBPyConnection:
+def connect(memory: str = DEFAULT_MEMORY, threads: int = 1, *, in_order: bool = False) -> duckdb.DuckDBPyConnection:
     """A database that may take so much `memory` (DuckDB's spelling: "2GB"); what needs more fails, as nothing goes to a disk. A Spark task
-    has one core, and so one thread."""
+    has one core, and so one thread. Where it is `in_order` a statement keeps the order of the rows that it reads."""
     import duckdb
     connection = duckdb.connect(":memory:", config={"threads": threads, "memory_limit": memory})
-    # A bar would stand between the lines of `thalweg run`. Nothing depends on the order of a table's rows: to keep it costs where there are
-    # several threads.
-    for setting in ("enable_progress_bar = false", "preserve_insertion_order = false", *CLOSED):
+    # A bar would stand between the lines of `thalweg run`. No answer depends on the order of a table's rows: to keep it costs where there
+    # are several threads.
+    for setting in ("enable_progress_bar = false", f"preserve_insertion_order = {str(in_order).lower()}", *CLOSED):
         connection.execute(f"SET {setting}")
     register_duckdb(connection)
     connection.execute("SET allowed_configs = ['threads']")

@@ -15,8 +15,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from tests.bench import (bsbm, bulk, change, closure, commands, compiling, equality, executors, join, large, lars, latency, maintenance,
-                         many, plan, report, shapes, start, step, timed, topics)
+from tests.bench import (bsbm, bulk, change, closure, commands, compiling, equality, exchange, executors, join, large, lars, latency,
+                         maintenance, many, plan, report, shapes, start, step, timed, topics)
 from tests.bench.figures import Figure
 from tests.bench.settings import Settings
 
@@ -25,7 +25,7 @@ BENCHES: dict[str, Bench] = {
     "start": start.run, "latency": latency.run, "step": step.run, "join": join.run, "many": many.run, "plan": plan.run, "bsbm": bsbm.run,
     "bulk": bulk.run, "closure": closure.run, "maintenance": maintenance.run, "change": change.run, "commands": commands.run,
     "compiling": compiling.run, "equality": equality.run, "lars": lars.run, "timed": timed.run, "shapes": shapes.run, "cliff": shapes.cliff,
-    "kafka": topics.run, "large": large.run, "executors": executors.run}
+    "kafka": topics.run, "large": large.run, "executors": executors.run, "exchange": exchange.run}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

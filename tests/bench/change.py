@@ -178,16 +178,18 @@ def _clocks() -> Times:
     return np.array([time.perf_counter(), time.process_time()])
 
 
-class Measured:
+class Measured(OwnProcess):
     """Tasks in this process, and the milliseconds that they took from their bundle to their answers: of the clock, and of processors."""
 
-    def __init__(self, work: Path) -> None:
-        self._tasks, self.work, self._ms = OwnProcess(work), work, np.zeros(2)
+    def __init__(self, work: Path, threads: int | None = None, shards: int = 1) -> None:
+        super().__init__(work, threads, shards)
+        self._ms = np.zeros(2)
 
-    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, **given: bool) -> list[Found | Exception]:
+    def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, *,
+            may_stay: bool = False) -> list[Found | Exception]:
         began = _clocks()
         try:
-            return self._tasks.run(tasks, tables, alive, **given)
+            return super().run(tasks, tables, alive, may_stay=may_stay)
         finally:
             self._ms += (_clocks() - began) * 1000
 
@@ -195,15 +197,6 @@ class Measured:
         """What was taken since this was asked last."""
         ms, self._ms = self._ms, np.zeros(2)
         return ms
-
-    def cancel(self, query: str) -> None:
-        self._tasks.cancel(query)
-
-    def forget(self, query: str) -> None:
-        self._tasks.forget(query)
-
-    def close(self) -> None:
-        self._tasks.close()
 
 
 Evaluate = Callable[[Executor], Iterator[Rows]]

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from engine.compiler import Catalog, compile_statement
-from engine.execution.content import share_out
+from engine.execution.content import Shares
 from engine.plan.nodes import Gather, StaticSource, WindowSource, leaf_sources, scans_of, walk
 from engine.runtime.rows import graph_table
 from grammar.statement import parse
@@ -50,10 +50,12 @@ def test_what_is_gathered_is_above_the_parts() -> None:
 
 def test_each_row_is_in_one_shard_and_equal_terms_in_the_same() -> None:
     table = pa.table({"s": [f"<{n % 7}>" for n in range(50)], "o": [f"<{n % 5}>" for n in range(50)]})
-    subjects, objects = (share_out(table, key, 3) for key in ("s", "o"))
+    shares = Shares(3)
+    subjects, objects = (shares.of(table, key) for key in ("s", "o"))
     assert sorted(pa.concat_tables(subjects).to_pylist(), key=str) == sorted(table.to_pylist(), key=str)
     homes = [{token: shard for shard, rows in enumerate(parts) for token in rows[key].to_pylist()}
              for key, parts in (("s", subjects), ("o", objects))]
     assert all(homes[1][token] == shard for token, shard in homes[0].items() if token in homes[1])
     assert sum(len(set(rows["s"].to_pylist())) for rows in subjects) == 7, "no subject is in two"
-    assert [rows.num_rows for rows in share_out(table.slice(0, 0), "s", 3)] == [0, 0, 0]
+    assert [rows.num_rows for rows in shares.of(table.slice(0, 0), "s")] == [0, 0, 0]
+    shares.close()
