@@ -49,9 +49,9 @@ class Prover(Search[Ground]):
     def leaves(self, goal: Ground) -> Iterator[Proof]:
         return asserted(goal, self.given.get(goal, ()))
 
-    def listed(self, goal: Ground, number: int | None) -> list[Way]:
-        """All ways: the facts that one uses tell how deep its trees are at least."""
-        return super().listed(goal, None)
+    def listed(self, goal: Ground, number: int, is_further: bool) -> list[Way]:
+        """All ways at once: the facts that one uses tell how deep its trees are at least."""
+        return super().listed(goal, number, is_further) if is_further == (number == 0) else []
 
     def ways(self, goal: Ground, number: int | None) -> Iterator[Way]:
         for rule, begun in self.about(goal):

@@ -104,17 +104,20 @@ class Search(ABC, Generic[G]):
         if len(above) >= MOST_DEEP:
             return
         path = above | {self.key(goal)}
-        known = self.listed(goal, number - 1) if number else []
-        yield from shortest((way.number + 1, self.by(goal, way, path)) for way in known)
-        seen = {(way.rule, way.row, way.uses) for way in known}
-        more = [way for way in self.listed(goal, None) if (way.rule, way.row, way.uses) not in seen]
-        yield from shortest((way.number + 1, self.by(goal, way, path)) for way in more)
+        for is_further in (False, True):
+            if ways := self.listed(goal, number, is_further):
+                self.budget.spend(len(ways))
+                yield from shortest((way.number + 1, self.by(goal, way, path)) for way in ways)
 
-    def listed(self, goal: G, number: int | None) -> list[Way]:
-        """The `ways`, by their numbers."""
-        key = goal, number is None
+    def listed(self, goal: G, number: int, is_further: bool) -> list[Way]:
+        """The `ways`, by their numbers: those by what was known before a goal of this round was, or the further ones."""
+        key = goal, is_further
         if key not in self._ways:
-            self._ways[key] = sorted(dict.fromkeys(self.ways(goal, number)), key=lambda way: way.number)
+            found = dict.fromkeys(self.ways(goal, None if is_further else number - 1)) if is_further or number else {}
+            if is_further:
+                before = {(way.rule, way.row, way.uses) for way in self.listed(goal, number, False)}
+                found = {way: None for way in found if (way.rule, way.row, way.uses) not in before}
+            self._ways[key] = sorted(found, key=lambda way: way.number)
         return self._ways[key]
 
     def by(self, goal: G, way: Way, path: Path) -> Iterator[Proof]:
