@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,9 @@ from tests.live import ROOT, ServerProcess
 from tests.shared import shared
 from tests.waiting import wait_until
 
-_STREAM = "http://example.org/streams/offers"
-_STAR = f"""PREFIX b: <{BSBM}> PREFIX dc: <{DC}>
-REGISTER QUERY star AS SELECT ?offer ?product ?price FROM STREAM <{_STREAM}> [RANGE {{0}}s STEP {{0}}s]
+OFFERS = "http://example.org/streams/offers"
+STAR = f"""PREFIX b: <{BSBM}> PREFIX dc: <{DC}>
+REGISTER QUERY star AS SELECT ?offer ?product ?price FROM STREAM <{OFFERS}> [RANGE {{0}}s STEP {{0}}s]
 WHERE {{{{ ?offer <{TYPE}> b:Offer ; b:product ?product ; b:vendor ?vendor ; b:price ?price ; b:validFrom ?from ; b:validTo ?to ;
     b:deliveryDays ?days ; b:offerWebpage ?page ; dc:publisher ?publisher ; dc:date ?date . FILTER (?price < {LIMIT}) }}}}"""
 _RATE = 100_000
@@ -65,7 +65,7 @@ class Pushed:
 
 def _push(settings: Settings, details: dict[str, Any]) -> Iterator[Figure]:
     with running_server(settings) as server:
-        for one in star_push(server, settings):
+        for one in _star_push(server, settings):
             yield at_most(f"one push of {one.triples:,} triples, {one.name}: begin to answer", one.took_s, "s", one.limit_s)
             yield plain(f"{one.name}: begin to receipt", one.receipt_s, "s")
             yield plain(f"{one.name}: processor of the server", one.cpu_s, "s")
@@ -73,19 +73,18 @@ def _push(settings: Settings, details: dict[str, Any]) -> Iterator[Figure]:
         details["stats"] = Client(server.base).stats("star")
 
 
-def star_push(server: ServerProcess, settings: Settings, begins: Callable[[], None] = lambda: None) -> Iterator[Pushed]:
-    """Push the offers twice; `begins` is called before each time."""
+def _star_push(server: ServerProcess, settings: Settings) -> Iterator[Pushed]:
+    """Push the offers twice."""
     data = Offers(size=10_000) if settings.quick else Offers()
     expected = bag_of(row_hash((iri_text(_offer(n)), iri_text(data.product(n)), literal_text(data.price(n), DECIMAL)))
                       for n in range(data.size) if float(data.price(n)) < LIMIT)
     client = Client(server.base)
-    client.put_stream("offers", _STREAM, "event", idle="PT1H")
-    client.put_query("star", _STAR.format(data.seconds))
+    client.put_stream("offers", OFFERS, "event", idle="PT1H")
+    client.put_query("star", STAR.format(data.seconds))
     feed = Feed(server.base, "/queries/star/results?snapshot=false")
     for turn, (name, limit_s) in enumerate((("a fresh server's first work", 8), ("once more", 6))):
         shift = turn * data.seconds * 1000
         body = b"".join(timed((t + shift, triples) for t, triples in data.items()))
-        begins()
         end, used, began = stamp(BEGIN_MS + shift + data.seconds * 1000), server.cpu_seconds(), time.time()
         client.request("POST", f"/streams/offers?watermark={end}", body, TIMED)
         pushed = time.time() - began

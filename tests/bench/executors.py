@@ -1,14 +1,15 @@
 """What a second executor gives: one on a processor of its own, then two on one each, with the same work.
 
-The work: W1's rows, W1's AVG and BSBM's offers in one push, which shards evaluate (docs/scale.md); LUBM five times as large, and a closure
-of five million triples, by Spark SQL. Wall time, and what each executor did of it: processor time of its Python workers, or the time of its
-tasks and the bytes that these shuffled. The driver, and the client that pushes, have both processors too. Needs root (tests/cluster.py).
+The work: W1's AVG and rows, and BSBM's star of ten patterns, which shards evaluate (docs/scale.md); LUBM five times as large, and a closure
+of five million triples, by Spark SQL. From the facts in the driver to the answers there: to read a stream takes a driver and a client as
+long as to evaluate it takes an executor, and there are two processors. Wall time, and what each executor did of it: processor time of its
+Python workers, or the time of its tasks and the bytes that these shuffled. Needs root (tests/cluster.py).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,30 +17,31 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.compiler import BUILT_IN_RULES
+from engine.compiler import BUILT_IN_RULES, Catalog, compile_statement
 from engine.execution.content import StreamContent
-from engine.execution.due import Due
+from engine.execution.due import Answer, Due
 from engine.limits import EvaluationLimits
-from engine.records import Event
+from engine.records import Event, Triple
 from engine.runtime.rows import facts_of, graph_table
 from engine.spark.executor import Executor
 from engine.spark.session import Session, start_session
 from engine.spark.settings import from_environment
+from grammar import parse
 from tests import sparks
-from tests.bench.bulk import star_push
-from tests.bench.client import Client
-from tests.bench.feed import Feed
+from tests.bench.bulk import OFFERS, STAR
+from tests.bench.change import RARE, Construct, Observed, constructs, evaluations
+from tests.bench.data import BEGIN_MS
 from tests.bench.figures import Figure, holds, plain
-from tests.bench.join import answers, await_results, begun, differences, push
-from tests.bench.questions import Numbers, shapes, stream_iri
-from tests.bench.settings import Settings, running_server
+from tests.bench.offers import Offers
+from tests.bench.settings import Settings
 from tests.cluster import Cluster, cluster, inside, refusal
 from tests.conformance import lubm
 from tests.encoded import encode
-from tests.live import ServerProcess, cpu_seconds, descendants
+from tests.live import cpu_seconds, descendants
 from tests.shared import shared
 
-_RATE, _SECONDS, _SPEED = 150_000, 30, 10     # of W1: more in a second than two processors do
+_WINDOW, _STEPS = 1_500_000, 9      # triples of W1, and evaluations after the first
+_TURNS = 4      # of the offers
 _LUBM, _CLOSED = 5, 30      # universities
 _LIMITS = EvaluationLimits(evaluation_ms=3_600_000)
 
@@ -97,36 +99,63 @@ def _name(pid: int) -> str:
         return ""
 
 
-def _on_server(measure: Callable[[ServerProcess, Settings, Callable[[], tuple[float, ...]]], Measured], beside: Cluster,
-               settings: Settings) -> Measured:
-    with running_server(settings, beside.environment) as server:
-        return measure(server, settings, partial(_workers_seconds, beside))
+class _Timed:
+    """An executor, and the seconds that its evaluations took."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor, self.seconds = executor, list[float]()
+
+    def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
+        """As the executor does."""
+        began = time.perf_counter()
+        found = self._executor.evaluate(dues)
+        self.seconds.append(time.perf_counter() - began)
+        return found
 
 
-def _joined(name: str, server: ServerProcess, settings: Settings, used: Callable[[], tuple[float, ...]]) -> Measured:
-    """A shape of W1 over a stream that is pushed as fast as it is taken."""
-    client, shape, seconds = Client(server.base), shapes(0)[name], settings.duration(_SECONDS, 5)
-    [(stream, body)] = shape.bodies.items()
-    client.put_stream(name, stream_iri(name, stream), "event", idle="PT1H", maxAhead="PT1H")
-    client.put_query(name, shape.text(name))
-    feed = Feed(server.base, f"/queries/{name}/results?snapshot=false&mode={shape.mode}")
-    data, before, began = begun(10_000 if settings.quick else _RATE), used(), time.time()
-    push(server, name, data.begin_ms, partial(body, data), seconds, speed=_SPEED, begin=began)
-    await_results(client, name, feed, seconds)
-    after = used()
-    feed.close()
-    got = list(answers(feed.events(), ranked=shape.ranked))
-    expected = {data.begin_ms + 1000 * at: bag for at, bag in shape.answers(Numbers(data, seconds)).items()}
-    print(f"    {client.stats(name)['ran']}", flush=True)
-    return Measured(max(answer.arrived for answer in got) - began, _since(before, after), (), differences(got, expected))
+def _in_shards(answers: Callable[[_Timed, Settings], Iterator[object]], beside: Cluster, settings: Settings) -> Measured:
+    """The evaluations after the first one, which finds no worker that has anything."""
+    with inside(beside):
+        session = start_session(from_environment())
+        try:
+            session.warm_up()
+            executor = Executor(session)
+            timed = _Timed(executor)
+            found = answers(timed, settings)
+            first, before = next(found), _workers_seconds(beside)
+            rest, after = list(found), _workers_seconds(beside)
+            print(f"    {[round(one, 2) for one in timed.seconds]} s", flush=True)
+            executor.close()
+            return Measured(sum(timed.seconds[1:]), _since(before, after), (), [first, *rest])
+        finally:
+            session.stop()
 
 
-def _offers(server: ServerProcess, settings: Settings, used: Callable[[], tuple[float, ...]]) -> Measured:
-    """BSBM's offers, pushed for the second time."""
-    marks = list[tuple[float, ...]]()
-    pushed = list(star_push(server, settings, lambda: marks.append(used())))
-    marks.append(used())
-    return Measured(pushed[-1].took_s, _since(marks[-2], marks[-1]), (), [one.right for one in pushed])
+def _observations(construct: Construct, timed: _Timed, settings: Settings) -> Iterator[object]:
+    """Evaluations of a star over a window of which a tenth is new at each."""
+    data = Observed("star", 30_000 if settings.quick else _WINDOW)
+    return evaluations(construct, data, 0.1, _STEPS)(timed)     # type: ignore[arg-type]
+
+
+def _offers(timed: _Timed, settings: Settings) -> Iterator[object]:
+    """Evaluations of BSBM's star of ten patterns: at each all of the window is new."""
+    data = Offers(size=10_000) if settings.quick else Offers()
+    facts = facts_of(encode([Event(number, OFFERS, t, None, tuple(map(_triple, lines)), t)
+                             for number, (t, lines) in enumerate(data.items(), 1)]))
+    compiled = compile_statement(parse(STAR.format(data.seconds)), Catalog({OFFERS: "event"}, {}), "star")
+    content, range_ms = StreamContent(), data.seconds * 1000
+    for turn in range(_TURNS):
+        begin, rows = BEGIN_MS + turn * range_ms, pc.add(facts["t"], turn * range_ms)
+        content.evict(begin)
+        content.append(facts.set_column(facts.column_names.index("t"), "t", rows))
+        answer, = timed.evaluate([Due("star", compiled, (begin + range_ms,), 0, {OFFERS: content}, {})])
+        assert answer.table is not None, answer.error
+        yield sorted(map(str, answer.table.to_pylist()))
+
+
+def _triple(line: str) -> Triple:
+    subject, property_, value = line.removesuffix(" .").split(" ", 2)
+    return subject, property_, value
 
 
 def _since(before: Sequence[float], after: Sequence[float]) -> tuple[float, ...]:
@@ -192,5 +221,6 @@ def _closure(session: Session, settings: Settings) -> tuple[float, object]:
 
 
 WORK: dict[str, Work] = {
-    "rows": partial(_on_server, partial(_joined, "rows")), "avg": partial(_on_server, partial(_joined, "avg")),
-    "offers": partial(_on_server, _offers), "lubm": partial(_on_session, _lubm), "closure": partial(_on_session, _closure)}
+    "avg": partial(_in_shards, partial(_observations, constructs(RARE)["AVG by sensor, HAVING"])),
+    "rows": partial(_in_shards, partial(_observations, constructs(RARE)["all rows"])), "offers": partial(_in_shards, _offers),
+    "lubm": partial(_on_session, _lubm), "closure": partial(_on_session, _closure)}
