@@ -40,7 +40,7 @@ from tests.encoded import encode
 from tests.live import cpu_seconds, descendants
 from tests.shared import shared
 
-_WINDOW, _STEPS = 1_500_000, 9      # triples of W1, and evaluations after the first
+_WINDOW, _NEW, _STEPS, _MEMORY = 3_600_000, 0.2, 6, "8GB"    # triples of W1, how much is new, evaluations, what workers may take
 _TURNS = 4      # of the offers
 _LUBM, _CLOSED = 5, 30      # universities
 _LIMITS = EvaluationLimits(evaluation_ms=3_600_000)
@@ -116,7 +116,7 @@ class _Timed:
 def _in_shards(answers: Callable[[_Timed, Settings], Iterator[object]], beside: Cluster, settings: Settings) -> Measured:
     """The evaluations after the first one, which finds no worker that has anything."""
     with inside(beside):
-        session = start_session(from_environment())
+        session = start_session(from_environment(worker_memory=_MEMORY))
         try:
             session.warm_up()
             executor = Executor(session)
@@ -132,9 +132,9 @@ def _in_shards(answers: Callable[[_Timed, Settings], Iterator[object]], beside: 
 
 
 def _observations(construct: Construct, timed: _Timed, settings: Settings) -> Iterator[object]:
-    """Evaluations of a star over a window of which a tenth is new at each."""
+    """Evaluations of a star over a window of which a fifth is new at each: as much as a processor does in a second."""
     data = Observed("star", 30_000 if settings.quick else _WINDOW)
-    return evaluations(construct, data, 0.1, _STEPS)(timed)     # type: ignore[arg-type]
+    return evaluations(construct, data, _NEW, _STEPS)(timed)     # type: ignore[arg-type]
 
 
 def _offers(timed: _Timed, settings: Settings) -> Iterator[object]:
