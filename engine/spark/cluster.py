@@ -19,7 +19,6 @@ from engine.spark.settings import SparkSettings, parallelism
 from engine.worker.look import look
 
 START_S = 120.0     # until there are enough executors
-LEAST_CORES = 2     # one is taken by the task whose worker has the tables that stay
 _STEADY_S = 2.0     # no executor has come for so long: no more are awaited
 _LOOK_S = 0.2
 
@@ -28,14 +27,14 @@ def await_executors(spark: SparkSession, settings: SparkSettings, work: Path, sa
     """The settings with the slots that are there, and the mean number of cores of an executor. Raises SparkStartError where there are too
     few cores, or where an executor lacks packages or does not share `work`."""
     say("waiting for the executors of the cluster")
-    executors, cores = _counted(spark.sparkContext._jsc.sc().statusStore())
-    if cores < LEAST_CORES:
-        raise SparkStartError(f"the cluster {settings.master} gave {cores} cores within {START_S:g} s; {LEAST_CORES} are needed")
+    shards = settings.shards or 1
+    executors, cores = _counted(spark.sparkContext._jsc.sc().statusStore(), shards + 1)
+    if cores <= shards:
+        taken = f"{shards} shards (THALWEG_SHARDS) take a core each" if shards > 1 else "the windows of queries take one"
+        raise SparkStartError(f"the cluster {settings.master} gave {cores} cores within {START_S:g} s; {shards + 1} are needed: {taken}, and "
+                              "other tasks need one")
     say(f"{executors} executors with {cores} cores in all")
     _check_executors(spark, settings, work, cores)
-    if (settings.shards or 1) >= cores:
-        raise SparkStartError(f"{settings.shards} shards (THALWEG_SHARDS) take a core each and leave none of the cluster's {cores} for "
-                              "other tasks")
     settings = replace(settings, slots=cores)
     for name, value in {**parallelism(settings.partitions), **settings.extra}.items():
         if name in parallelism(1):
@@ -43,11 +42,11 @@ def await_executors(spark: SparkSession, settings: SparkSettings, work: Path, sa
     return settings, max(1, cores // executors)
 
 
-def _counted(store: Any) -> tuple[int, int]:
-    """How many executors there are, and their cores, once there are enough and no more come."""
+def _counted(store: Any, least: int) -> tuple[int, int]:
+    """How many executors there are, and their cores, once these are `least` and no more come."""
     began = since = time.monotonic()
     found = (0, 0)
-    while time.monotonic() - began < START_S and (found[1] < LEAST_CORES or time.monotonic() - since < _STEADY_S):
+    while time.monotonic() - began < START_S and (found[1] < least or time.monotonic() - since < _STEADY_S):
         time.sleep(_LOOK_S)
         there = store.executorList(True)
         known = [each for each in map(there.apply, range(there.size())) if each.id() != "driver"]
