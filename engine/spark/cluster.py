@@ -31,8 +31,8 @@ def await_executors(spark: SparkSession, settings: SparkSettings, work: Path, sa
     executors, cores = _counted(spark.sparkContext._jsc.sc().statusStore(), shards + 1)
     if cores <= shards:
         taken = f"{shards} shards (THALWEG_SHARDS) take a core each" if shards > 1 else "the windows of queries take one"
-        raise SparkStartError(f"the cluster {settings.master} gave {cores} cores within {START_S:g} s; {shards + 1} are needed: {taken}, and "
-                              "other tasks need one")
+        raise SparkStartError(f"the cluster {settings.master} gave {cores} cores within {START_S:g} s; {shards + 1} are needed: {taken}, "
+                              "and other tasks need one")
     say(f"{executors} executors with {cores} cores in all")
     _check_executors(spark, settings, work, cores)
     settings = replace(settings, slots=cores)
