@@ -308,7 +308,7 @@ class Executor:
         names |= text.tables
         own = {} if due.derived is None or compiled.derived is None else {timed_table(compiled.derived): due.derived}
         rounds = tuple((part, *text.pairs(below(text), part)) for part in text.rounds)
-        ahead = executor == "sql" and rows <= self.closed_rows
+        ahead = executor == "sql" and rows <= self.closed_rows and due.query not in self._too_large
         closer: ExecutorName = "local" if ahead else executor
         texts = compiled.text(closer, typed).closures
         names |= tables([leaf for closure in texts for leaf in closure.source.base
@@ -363,7 +363,7 @@ class Executor:
         """Why its closures are computed by representatives of equal terms, anew at each T; empty where the rules of equality are applied as
         they stand. Closures that are kept are given up for that where these rules would derive more than the windows have."""
         known = due.compiled.equality
-        if due.compiled.by_representatives is None or rows > self.closed_rows:
+        if due.compiled.by_representatives is None or rows > self.closed_rows or due.query in self._too_large:
             return ""
         statements = known.statements + sum(content.count(SAME_AS) for content in due.streams.values())
         stated = f"{statements} statements of it in streams and graphs"
@@ -461,12 +461,11 @@ class Executor:
                 yield from self._made_again(jobs, number, "what its patterns find needs more than an evaluation has")
 
     def _by_sql(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
-        """Jobs of Spark SQL, which has the disk too, in place of those that needed more memory than a worker has; the query stays there."""
-        if self.force_executor is not None:
-            return
+        """Jobs of Spark SQL alone, which has the disk too, in place of those that needed more memory than a worker has, for closures or for
+        all; the query stays there."""
         for number, job in enumerate(jobs):
             over = isinstance(job.answer, LimitExceeded) and job.answer.limit == "worker_memory"
-            if over and job.executor == "local" and job.step is None:
+            if over and job.step is None and (job.ahead or job.executor == "local" and self.force_executor is None):
                 self._too_large.add(job.due.query)
                 self._drop(job.due.query)
                 yield from self._made_again(jobs, number, "it needs more memory than a worker has")

@@ -165,7 +165,7 @@ def _since(before: Sequence[float], after: Sequence[float]) -> tuple[float, ...]
 def _on_session(measure: Callable[[Session, Settings], tuple[float, object]], beside: Cluster, settings: Settings) -> Measured:
     """What a session in this process does by Spark SQL, by the figures that Spark keeps of its executors."""
     with inside(beside):
-        session = start_session(from_environment())
+        session = start_session(from_environment(worker_memory=_MEMORY))
         try:
             session.warm_up()
             before = _executors(session)
