@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 from weakref import ref
 
 import pyarrow as pa
@@ -26,15 +25,11 @@ from engine.ir.terms import RDF_TYPE
 from engine.plan.nodes import Key
 from engine.plan.order import Estimate
 from engine.timeline import MAX, MIN
-from engine.worker.database import Given, close, connect, parsed, registered
 from engine.worker.resident import Followed
-
-if TYPE_CHECKING:
-    import duckdb
+from engine.worker.shares import Shares
 
 _NUMBERS = itertools.count(1)
 _FILE_ROWS = 8_192      # chunks of so many rows lie in files
-_TOKENS = "tokens"
 _PIECE = 4096   # rows: where the pieces of a batch are greater, they are not made one
 
 
@@ -170,30 +165,6 @@ def mapped(table: pa.Table) -> pa.Table:
     except OSError as failure:
         logging.getLogger(__name__).warning("%d facts stay in memory: %s", table.num_rows, failure)
         return table
-
-
-class Shares:
-    """Shares tables out among so many `shards`, by a database that hashes tokens (100,000 in 4 ms, by Python 26). To make it takes some 30 ms:
-    it is made for the first table."""
-
-    def __init__(self, shards: int) -> None:
-        self.shards = shards
-        self._views: dict[str, Given] = {}
-
-    @cached_property
-    def _connection(self) -> duckdb.DuckDBPyConnection:
-        return connect(in_order=True)
-
-    def of(self, table: pa.Table, key: Key) -> list[pa.Table]:
-        """The rows for each shard, by the hash of a column's tokens: the same for the same token, whatever the table."""
-        with registered(self._connection, _TOKENS, table.select([key]), self._views):
-            statement = parsed(self._connection, f"SELECT hash({key}) % {self.shards:d} AS shard FROM {_TOKENS}")
-            shard = self._connection.execute(statement).fetchnumpy()["shard"]
-        return [table.filter(pa.array(shard == number)) for number in range(self.shards)]
-
-    def close(self) -> None:
-        if "_connection" in self.__dict__:
-            close(self._connection)
 
 
 def table_estimate(table: pa.Table) -> Estimate:

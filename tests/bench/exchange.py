@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.execution.content import Shares
 from engine.execution.executor import Executor
 from engine.ipc import pack
+from engine.worker.shares import Shares
 from tests.bench.change import RARE, Measured, Observed, constructs, evaluations
 from tests.bench.figures import Figure, percentile, plain
 from tests.bench.settings import Settings

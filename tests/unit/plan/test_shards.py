@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from engine.compiler import Catalog, compile_statement
-from engine.execution.content import Shares
 from engine.plan.nodes import Gather, StaticSource, WindowSource, leaf_sources, scans_of, walk
 from engine.runtime.rows import graph_table
+from engine.worker.shares import Shares
 from grammar.statement import parse
 
 S, G = "http://ex.org/s", "http://ex.org/g"
