@@ -76,6 +76,7 @@ def cluster(workers: int = 2, pinned: bool = False) -> Iterator[Cluster]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     address, started = f"spark://127.0.0.1:{port}", list[subprocess.Popen[bytes]]()
+    network = f"{1 + os.getpid() // 256 % 254}.{os.getpid() % 256}"     # of no other cluster that runs now
     hidden = dict.fromkeys(["/tmp", "/dev/shm", str(Path.home()), str(PROJECT), tempfile.gettempdir()])
     try:
         java = ensure_java(lambda message: None)
@@ -83,10 +84,10 @@ def cluster(workers: int = 2, pinned: bool = False) -> Iterator[Cluster]:
         started.append(_started([str(spark / "bin" / "spark-class"), "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
                                  "--port", str(port), "--webui-port", "0"], common, logs / "master.log"))
         _await(started[0], logs / "master.log", "I have been elected leader")
-        for number in range(11, 11 + workers):
-            bound = ["taskset", "--cpu-list", str(number - 11)] if pinned else []
-            own = {"SPARK_LOCAL_IP": f"127.0.0.{number}", "SPARK_HOME": str(there / spark.relative_to(sys.prefix)), "MASTER": address,
-                   "PREFIX": sys.prefix, "PYTHON_THERE": str(there), "HIDDEN": " ".join(hidden)}
+        for number in range(workers):
+            bound = ["taskset", "--cpu-list", str(number)] if pinned else []
+            own = {"SPARK_LOCAL_IP": f"127.{network}.{number + 1}", "SPARK_HOME": str(there / spark.relative_to(sys.prefix)),
+                   "MASTER": address, "PREFIX": sys.prefix, "PYTHON_THERE": str(there), "HIDDEN": " ".join(hidden)}
             started.append(_started([*bound, "unshare", "-m", "bash", "-c", _MOUNTS], common | own, logs / f"worker-{number}.log"))
         for process, log in zip(started[1:], sorted(logs.glob("worker-*.log")), strict=True):
             _await(process, log, "Successfully registered with master")

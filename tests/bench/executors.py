@@ -3,7 +3,8 @@
 The work: W1's AVG and rows, and BSBM's star of ten patterns, which shards evaluate (docs/scale.md); LUBM five times as large, and a closure
 of five million triples, by Spark SQL. From the facts in the driver to the answers there: to read a stream takes a driver and a client as
 long as to evaluate it takes an executor, and there are two processors. Wall time, and what each executor did of it: processor time of its
-Python workers, or the time of its tasks and the bytes that these shuffled. Needs root (tests/cluster.py).
+Python workers, or of Spark SQL that of all its processes, and the bytes that its tasks shuffled. The clock of a task tells less: it goes on
+while the driver has the processor. Needs root (tests/cluster.py).
 """
 
 from __future__ import annotations
@@ -85,9 +86,9 @@ def _figures(name: str, one: Measured, two: Measured) -> list[Figure]:
     return figures
 
 
-def _workers_seconds(beside: Cluster) -> tuple[float, ...]:
-    """Processor seconds of the Python workers of each executor so far."""
-    return tuple(sum(cpu_seconds(pid, children=False) for pid in descendants(worker) if _name(pid).startswith("python"))
+def _seconds(beside: Cluster, begins: str = "") -> tuple[float, ...]:
+    """Processor seconds so far of the processes of each executor whose names begin so."""
+    return tuple(sum(cpu_seconds(pid, children=False) for pid in descendants(worker) if _name(pid).startswith(begins))
                  for worker in beside.workers)
 
 
@@ -122,8 +123,8 @@ def _in_shards(answers: Callable[[_Timed, Settings], Iterator[object]], beside: 
             executor = Executor(session)
             timed = _Timed(executor)
             found = answers(timed, settings)
-            first, before = next(found), _workers_seconds(beside)
-            rest, after = list(found), _workers_seconds(beside)
+            first, before = next(found), _seconds(beside, "python")
+            rest, after = list(found), _seconds(beside, "python")
             print(f"    {[round(one, 2) for one in timed.seconds]} s", flush=True)
             executor.close()
             return Measured(sum(timed.seconds[1:]), _since(before, after), (), [first, *rest])
@@ -163,26 +164,24 @@ def _since(before: Sequence[float], after: Sequence[float]) -> tuple[float, ...]
 
 
 def _on_session(measure: Callable[[Session, Settings], tuple[float, object]], beside: Cluster, settings: Settings) -> Measured:
-    """What a session in this process does by Spark SQL, by the figures that Spark keeps of its executors."""
+    """What a session in this process does by Spark SQL."""
     with inside(beside):
         session = start_session(from_environment(worker_memory=_MEMORY))
         try:
             session.warm_up()
-            before = _executors(session)
+            before = _seconds(beside), _shuffled(session)
             took_s, answer = measure(session, settings)
-            after = _executors(session)
-            return Measured(took_s, _since([ms / 1000 for ms, _ in before], [ms / 1000 for ms, _ in after]),
-                            tuple(last - first for (_, first), (_, last) in zip(before, after)), answer)
+            after = _seconds(beside), _shuffled(session)
+            return Measured(took_s, _since(before[0], after[0]), tuple(last - first for first, last in zip(before[1], after[1])), answer)
         finally:
             session.stop()
 
 
-def _executors(session: Session) -> list[tuple[int, int]]:
-    """Of each executor the ms of its tasks that have ended and the bytes that these shuffled."""
+def _shuffled(session: Session) -> list[int]:
+    """The bytes that the tasks of each executor have shuffled, by Spark's own figures."""
     there = session.spark.sparkContext._jsc.sc().statusStore().executorList(True)
     found = [each for each in map(there.apply, range(there.size())) if each.id() != "driver"]
-    return [(each.totalDuration(), each.totalShuffleRead() + each.totalShuffleWrite())
-            for each in sorted(found, key=lambda each: each.id())]
+    return [each.totalShuffleRead() + each.totalShuffleWrite() for each in sorted(found, key=lambda each: each.id())]
 
 
 def _universities(session: Session, settings: Settings, count: int, texts: Mapping[str, str]) -> tuple[float, object]:
