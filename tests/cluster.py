@@ -25,6 +25,7 @@ import pyspark
 
 from engine.spark.java import ensure_java
 from engine.spark.settings import PROJECT
+from tests.jvm import OPTIONS
 
 WORKERS = "THALWEG_TEST_WORKERS"    # the processes of the workers, for tests that end what these have started
 _UNDER = Path("/var/tmp")
@@ -67,7 +68,8 @@ class Cluster:
 
 @contextmanager
 def cluster(workers: int = 2, pinned: bool = False) -> Iterator[Cluster]:
-    """One that ends with the block; its workers, if they are `pinned`, have a processor each."""
+    """One that ends with the block. Its workers, if they are `pinned`, have a processor each, and their JVMs are as Spark makes them: for
+    benchmarks; else they are as those of tests are."""
     home = Path(tempfile.mkdtemp(prefix="thalweg-cluster-", dir=_UNDER))
     shared, there, logs = (home / name for name in ("shared", "python", "logs"))
     for folder in (shared, there, logs):
@@ -85,7 +87,7 @@ def cluster(workers: int = 2, pinned: bool = False) -> Iterator[Cluster]:
                                  "--port", str(port), "--webui-port", "0"], common, logs / "master.log"))
         _await(started[0], logs / "master.log", "I have been elected leader")
         for number in range(workers):
-            bound = ["taskset", "--cpu-list", str(number)] if pinned else []
+            bound = ["taskset", "--cpu-list", str(number)] if pinned else ["env", f"JAVA_TOOL_OPTIONS={OPTIONS}"]
             own = {"SPARK_LOCAL_IP": f"127.{network}.{number + 1}", "SPARK_HOME": str(there / spark.relative_to(sys.prefix)),
                    "MASTER": address, "PREFIX": sys.prefix, "PYTHON_THERE": str(there), "HIDDEN": " ".join(hidden)}
             started.append(_started([*bound, "unshare", "-m", "bash", "-c", _MOUNTS], common | own, logs / f"worker-{number}.log"))

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.jvm import use_options
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from engine.spark.session import Session
 
-# Tests start short-lived JVMs: only the quick compiler takes half the processor time of a start and warm-up. With it the JVM reserves
-# 48 MB for code unless it is told otherwise, which hundreds of plans fill: what was compiled is then thrown away and compiled again. A
-# collector that does nothing beside the work takes half the time of the usual one.
-os.environ.setdefault("THALWEG_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:NewSize=256m "
-                      "-XX:MetaspaceSize=256m")
+use_options()
 
 # Tests start hundreds of processes of Python. Where the environment forbids to write bytecode, each would compile the engine again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

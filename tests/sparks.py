@@ -49,8 +49,7 @@ Answers = dict[str, list[tuple[int, list[Row]]]]
 @lru_cache(maxsize=1)
 def shared_session() -> Session:
     """Started when first asked for, stopped when the process ends. Its heap starts large: each time that it grows is a full collection."""
-    extra = INTERPRETED | {"spark.executor.extraJavaOptions": os.environ.get("THALWEG_JAVA_OPTIONS", "")}
-    settings = from_environment(extra=extra, master=os.environ.get("THALWEG_MASTER", "local[2]"))
+    settings = from_environment(extra=INTERPRETED, master=os.environ.get("THALWEG_MASTER", "local[2]"))
     session = start_session(replace(settings, java_options=f"{settings.java_options} -Xms1500m -XX:NewSize=640m"))
     atexit.register(session.stop)
     return session

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.conformance import csrbench, entailment, health, lars, lubm, owl2rl, rdf_mt, rif, sparql
 from tests.conformance.executors import EXECUTORS
 from tests.conformance.outcomes import Verdict
+from tests.jvm import use_options
 
 SUITES = {"csrbench": csrbench.run, "sparql": sparql.run, "health": health.run, "owl2rl": owl2rl.run,
           "entailment": entailment.run, "rif": rif.run, "lubm": lubm.run, "rdf-mt": rdf_mt.run, "lars": lars.run}
@@ -28,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not options.folder.is_dir():
         parser.error(f"not a folder: {options.folder}")
+    use_options()
     counts = dict.fromkeys(Verdict, 0)
     with EXECUTORS[options.executor]() as answer:
         for outcome in SUITES[options.suite](options.folder, answer, options.only):
