@@ -87,7 +87,8 @@ class Broker:
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _command(self, main: str, *arguments: str) -> list[str]:
-        return [str(self._java), "-Xmx512m", "-cp", f"{self._jars}/*:{_SCALA}", main, *arguments]
+        options = os.environ.get("THALWEG_JAVA_OPTIONS", "").split()
+        return [str(self._java), "-Xmx512m", *options, "-cp", f"{self._jars}/*:{_SCALA}", main, *arguments]
 
     def start(self) -> None:
         """Start it; returns when it answers."""
