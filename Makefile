@@ -2,7 +2,7 @@
 #   make run        install what is needed, fetch the Spark packages once, serve http://127.0.0.1:8175 with the demo
 #   make test       the suite                make test-soak   random programs, queries and streams; kills; load
 #   make test-long  all of both, with the tests that take minutes
-#   make test-cluster  cases and kills on a Spark cluster that is started for it; needs root
+#   make test-cluster  cases, suites and kills on a Spark cluster that is started for it; needs root
 #   make lint       flake8 and mypy          make bench       the benchmark table
 #   make clean      remove the environment and caches (the data folder .thalweg/ stays)
 # Settings: PYTHON=python3.12 (else the first fitting one is used), ARGS='--port 9000' for run, TESTS='-k windows' for test.
@@ -37,12 +37,18 @@ test-soak: $(VENV)/.dev $(VENV)/.spark
 	@$(PYTEST) $(BESIDE) -m "soak and not long" $(TESTS)
 
 # Beside a cluster on this machine, whose workers see nothing of the driver's but one folder; needs root.
-test-cluster: $(VENV)/.dev $(VENV)/.spark
-	@$(CLUSTER) tests/server/test_on_cluster.py
+test-cluster: test-cluster-cases test-cluster-lubm test-cluster-kills
+
+test-cluster-cases: $(VENV)/.dev $(VENV)/.spark
 	@$(CLUSTER) tests/test_cases_on_spark.py tests/test_cases_by_spark_sql.py
 	@$(SUITE) csrbench $(SHARED)/csrbench --executor cluster
-	@$(SUITE) lubm $(SHARED)/lubm --executor cluster
 	@$(SUITE) owl2rl $(SHARED)/w3c-owl2-rl --executor cluster
+
+test-cluster-lubm: $(VENV)/.dev $(VENV)/.spark
+	@$(SUITE) lubm $(SHARED)/lubm --executor cluster
+
+test-cluster-kills: $(VENV)/.dev $(VENV)/.spark
+	@$(CLUSTER) tests/server/test_on_cluster.py
 
 test-long: $(VENV)/.dev $(VENV)/.spark
 	@THALWEG_HYPOTHESIS=long $(PYTEST) -m "long or not long" $(TESTS)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from engine.compiler import BUILT_IN_RULES
+from engine.execution import content
 from engine.execution.own_process import OwnProcess, own_process
 from engine.facts import FACTS
 from engine.ir.spans import DiagnosticError
@@ -26,6 +27,7 @@ from engine.rewrite import PASSES
 from engine.rewrite.owl2rl import RULES_OF
 from engine.runtime.registered import read_statement
 from engine.worker import bundles
+from engine.worker.shares import Shares
 from tests import sparks
 from tests.bags import ordered_alike, same_bag
 from tests.beside import OTHER, beside
@@ -104,6 +106,7 @@ def process(name: str, *, shuffle: int | None = None, others: int = 0, written_r
         queries = registered(records)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(bundles, "WRITTEN_ROWS", written_rows)
+            patched.setattr(content, "Shares", _shares)
             try:
                 results = sparks.pumped(beside(records, others), parse, tasks=_own_process(threads, shards), read_rules=parse_rules, **how)
             except sparks.QueriesFailed as failed:
@@ -120,6 +123,14 @@ def _own_process(threads: int, shards: int) -> OwnProcess:
     stack = ExitStack()
     atexit.register(stack.close)
     return stack.enter_context(own_process(threads, shards))
+
+
+@lru_cache(maxsize=None)
+def _shares(shards: int) -> Shares:
+    """One for all cases, for the same reason."""
+    found = Shares(shards)
+    atexit.register(found.close)
+    return found
 
 
 def registered(records: Iterable[Record]) -> list[str]:
