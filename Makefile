@@ -37,18 +37,12 @@ test-soak: $(VENV)/.dev $(VENV)/.spark
 	@$(PYTEST) $(BESIDE) -m "soak and not long" $(TESTS)
 
 # Beside a cluster on this machine, whose workers see nothing of the driver's but one folder; needs root.
-test-cluster: test-cluster-cases test-cluster-lubm test-cluster-kills
-
-test-cluster-cases: $(VENV)/.dev $(VENV)/.spark
+test-cluster: $(VENV)/.dev $(VENV)/.spark
+	@$(CLUSTER) tests/server/test_on_cluster.py
 	@$(CLUSTER) tests/test_cases_on_spark.py tests/test_cases_by_spark_sql.py
 	@$(SUITE) csrbench $(SHARED)/csrbench --executor cluster
-	@$(SUITE) owl2rl $(SHARED)/w3c-owl2-rl --executor cluster
-
-test-cluster-lubm: $(VENV)/.dev $(VENV)/.spark
 	@$(SUITE) lubm $(SHARED)/lubm --executor cluster
-
-test-cluster-kills: $(VENV)/.dev $(VENV)/.spark
-	@$(CLUSTER) tests/server/test_on_cluster.py
+	@$(SUITE) owl2rl $(SHARED)/w3c-owl2-rl --executor cluster
 
 test-long: $(VENV)/.dev $(VENV)/.spark
 	@THALWEG_HYPOTHESIS=long $(PYTEST) -m "long or not long" $(TESTS)
