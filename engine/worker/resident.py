@@ -206,11 +206,18 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
             else:
                 changed_rows(connection, parsed(connection, insert), part)
     known.take(step.upto, given.num_rows, hashes)
-    if step.from_ms is not None and known.rows > _DEAD * step.rows + _FEW:
+    if step.from_ms is not None and _is_mostly_dead(known.rows, step.rows, given.num_rows):
         known.rows = changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} WHERE t >= {step.from_ms}{order}")
         if any(runs.count > known.rows for runs in known.runs.values()):
             known.runs.clear()      # made anew from what is left, if they are asked for
             known.new.clear()
+
+
+def _is_mostly_dead(rows: int, needed: int, new: int) -> bool:
+    """Whether so many rows, of which so many are `new`, are to be written anew. At steady rates they come to the limit after a whole number
+    of evaluations, some shards just above it and some below: half of what is new more or less decides alike for all of them, so that those
+    waiting for each other do not wait twice."""
+    return rows + new // 2 > _DEAD * needed + _FEW
 
 
 def _hashes(connection: duckdb.DuckDBPyConnection, statement: str | duckdb.Statement, given: Mapping[str, int] | None = None
@@ -359,7 +366,7 @@ def _advance(connection: duckdb.DuckDBPyConnection, kept: dict[str, _Kept], step
         earlier = not text.apart or any(given[f"near{n}"] <= given[f"seen{n}"] for n in range(len(text.tables)))
         if len(each_once(keys)) < len(keys) or earlier and _was_there(connection, text, known.steps):
             _show_once(connection, text, known, False)
-    if known.rows > _DEAD * known.settled + _FEW:
+    if _is_mostly_dead(known.rows, known.settled, len(keys)):
         alive = " AND ".join(f"first{n} >= {time}" for n, time in enumerate(step.from_ms))
         connection.execute(f"CREATE OR REPLACE TABLE {text.name} AS SELECT * FROM {text.name} WHERE {alive}")
         _settle(connection, text, known)
