@@ -54,7 +54,7 @@ class Measured:
 
     wall_s: float
     seconds: tuple[float, ...]
-    shuffled: tuple[int, ...]
+    shuffled: tuple[float, ...]
     answer: object
 
 
@@ -172,12 +172,12 @@ def _on_session(measure: Callable[[Session, Settings], tuple[float, object]], be
             before = _seconds(beside), _shuffled(session)
             took_s, answer = measure(session, settings)
             after = _seconds(beside), _shuffled(session)
-            return Measured(took_s, _since(before[0], after[0]), tuple(last - first for first, last in zip(before[1], after[1])), answer)
+            return Measured(took_s, _since(before[0], after[0]), _since(before[1], after[1]), answer)
         finally:
             session.stop()
 
 
-def _shuffled(session: Session) -> list[int]:
+def _shuffled(session: Session) -> Sequence[float]:
     """The bytes that the tasks of each executor have shuffled, by Spark's own figures."""
     there = session.spark.sparkContext._jsc.sc().statusStore().executorList(True)
     found = [each for each in map(there.apply, range(there.size())) if each.id() != "driver"]

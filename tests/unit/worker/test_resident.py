@@ -259,3 +259,11 @@ def test_a_statement_that_comes_again_makes_one_row_beyond_its_limit(connection:
                 limits=EvaluationLimits(evaluation_rows=1_000), given={"t0": 0})
     [found] = run_bundled([task], {}, 1, None, lambda bundles: run_bundles(bundles, connection))
     assert isinstance(found, LimitExceeded) and "has 1001 rows" in str(found)
+
+
+def test_shards_write_their_tables_anew_at_the_same_evaluation() -> None:
+    """At a steady rate, with some rows more or fewer than their share: 5,000,000 are needed, so many are new at each evaluation."""
+    for new in (250_000, 500_000, 1_000_000, 5_000_000):
+        at = [next(turn for turn in range(1, 100) if resident._is_mostly_dead(rows + turn * brought, 5_000_000, brought))
+              for rows, brought in ((5_000_000 + odd, new + odd // 100) for odd in (-20_000, 0, 20_000))]
+        assert len(set(at)) == 1, (new, at)
