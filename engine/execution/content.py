@@ -11,7 +11,7 @@ import logging
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from weakref import ref
@@ -192,7 +192,8 @@ class Following:
     def __init__(self, shards: int = 1) -> None:
         """Workers are those of so many `shards`."""
         self._shares = Shares(shards) if shards > 1 else None
-        self._brought: dict[str, tuple[str, int]] = {}
+        self._shards = shards
+        self._brought: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._graphs: dict[str, tuple[ref[pa.Table], str]] = {}
         self._versions = 0
         self._token = secrets.token_hex(4)      # workers may outlive an executor
@@ -204,8 +205,8 @@ class Following:
                                          content.oldest), key)
 
     def lacking(self, name: str, content: StreamContent) -> int:
-        """How many rows of a stream workers have not been brought."""
-        known = self._known(name, content.token)
+        """How many rows of a stream the first shard's worker has not been brought."""
+        known, *_ = self._known(name, content.token)
         return sum(chunk.table.num_rows for chunk in content.chunks if chunk.part > known)
 
     def graph(self, name: str, table: pa.Table, key: Key = "") -> Followed:
@@ -230,9 +231,10 @@ class Following:
         parts = lru_cache(maxsize=2)(lambda part: shares.of(table.after(part), key))     # new rows, and all of them
         return replace(table, rows=table.rows // shares.shards, share=lambda part, shard: parts(part)[shard])
 
-    def _known(self, name: str, token: str) -> int:
-        before, upto = self._brought.get(name, ("", 0))
-        return upto if before == token else 0
+    def _known(self, name: str, token: str) -> tuple[int, ...]:
+        """The last part of a content that each shard's worker was brought."""
+        before, upto = self._brought.get(name, ("", ()))
+        return upto if before == token else (0,) * self._shards
 
     def use(self, query: str, names: frozenset[str]) -> None:
         """A query reads these tables."""
@@ -243,9 +245,10 @@ class Following:
         """The tables that some query reads."""
         return frozenset().union(*list(self._used.values()))
 
-    def brought(self, tables: Mapping[str, Followed]) -> None:
-        """Workers have these tables now."""
-        self._brought |= {name: (table.token, table.upto) for name, table in tables.items()}
+    def brought(self, name: str, table: Followed, shards: Collection[int]) -> None:
+        """The workers of some shards have a table now."""
+        known = self._known(name, table.token)
+        self._brought[name] = table.token, tuple(table.upto if shard in shards else upto for shard, upto in enumerate(known))
 
     def forget(self, query: str) -> None:
         self._used.pop(query, None)

@@ -23,6 +23,7 @@ from engine.execution.compiled import LOCAL_ROWS, RESIDENT_BYTES, Compiled, Form
 from engine.execution.content import Following, StreamContent, merge_estimates, table_estimate
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
 from engine.execution.equality import EqualTerms
+from engine.execution.homes import Homes
 from engine.execution.kept import KeptClosures
 from engine.execution.pace import Paces
 from engine.execution.plan_job import ExecutorName, Part, PlanJob, Ran, SqlPlans, Tasks
@@ -98,6 +99,7 @@ class Executor:
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
         self._sharing, self._shapes, self._equal = Sharing(), Shapes(), EqualTerms()
         self._following = Following(tasks.shards) if pump is None and forgets else None
+        self._homes = Homes(tasks.shards)
         self._sampled: dict[str, _Sampled] = {}   # by query, of its last evaluation
         self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
@@ -196,6 +198,7 @@ class Executor:
         self._equal.forget(query)
         self._sharing.forget(query)
         self._shapes.forget(query)
+        self._homes.forget(query)
         self._sql.forget(query)
         self.programs.forget(query)
         if self._following is not None:
@@ -341,6 +344,13 @@ class Executor:
         if due.query not in self._in_shards and rows < self._shard_rows:
             return False
         return self._in_shards.setdefault(due.query, True) and due.compiled.in_shards is not None
+
+    def _home(self, job: PlanJob) -> int:
+        """The shard whose worker runs a job that is not divided: closures, and rules with a time of their own, are spread over all."""
+        if self._following is None or job.kept or job.step is None and not job.closings:
+            return 0
+        own = {closing.name for closing in job.closings if not closing.static} or {closing.name for closing in job.closings}
+        return self._homes.of(job.due.query, frozenset(own or {job.due.query}))
 
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""
@@ -505,7 +515,7 @@ class Executor:
                       kept=part.kept, panes=part.panes(), shown=_shown(job.due) if job.is_part else None, given=part.given(),
                       in_shards=True) for job in in_shards for part in job.parts]
         tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step,
-                      job.kept, job.panes(), shown=_shown(job.due), given=job.given()) for job in alone]
+                      job.kept, job.panes(), shown=_shown(job.due), given=job.given(), home=self._home(job)) for job in alone]
         found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks, *parts])
         self._gather(in_shards, found[len(groups) + len(tasks):])
         for job, answer in zip(alone, found[len(groups):]):
@@ -562,7 +572,10 @@ class Executor:
         if self._following is None:
             return self._tasks.run(tasks, tables, alive if self._forgets else None)
         found = self._tasks.run(tasks, tables, alive | self._following.used, may_stay=True)
-        self._following.brought({name: table for name, table in tables.items() if isinstance(table, Followed)})
+        for name, table in tables.items():
+            if isinstance(table, Followed):
+                readers = frozenset(shard for task in tasks if name in task.tables for shard in task.shards(self._tasks.shards))
+                self._following.brought(name, table, readers)
         return found
 
     def _tables(self, jobs: list[PlanJob]) -> dict[str, pa.Table | Followed]:
@@ -594,8 +607,8 @@ class Executor:
         """The closures of some jobs, made in one go by tasks, as for `local`: rounds of Spark jobs pay for large ones only."""
         if not jobs:
             return []
-        tasks = [Task(f"SELECT * FROM {closing.all}", job.tables, job.cost, job.closings[:number], job.due.query, job.due.limits)
-                 for job in jobs for number, closing in enumerate(job.closings, 1)]
+        tasks = [Task(f"SELECT * FROM {closing.all}", job.tables, job.cost, job.closings[:number], job.due.query, job.due.limits,
+                      home=self._home(job)) for job in jobs for number, closing in enumerate(job.closings, 1)]
         found = iter(self._in_one_job(jobs, tasks))
         return [[next(found) for _ in job.closings] for job in jobs]
 

@@ -100,7 +100,7 @@ class Jobs:
         if not tasks:
             return []
         try:
-            if may_stay and (follows(tables) or any(task.gathers for task in tasks)
+            if may_stay and (self.shards > 1 or follows(tables) or any(task.gathers for task in tasks)
                              or len(balanced(tasks, self._session.settings.partitions)) == 1):
                 answers = self._run_resident(tasks, tables, alive, deaths)
                 # What stays there takes memory, too.

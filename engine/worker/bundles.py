@@ -73,7 +73,8 @@ class Task:
     with a time of its own. A text with `given` numbers comes again with others: it is parsed once. Relations that are `kept` are brought
     up to date before, their `panes` filled, and the `views` made that other tasks read too. `cost` is its estimated rows. `patience_ms` is
     as in Due. It may answer the queries `beside` it, too. A large answer is written as it is `shown`. One that is `in_shards` is for every
-    shard, over its share of the tables, and its answer is what they give together; one that `gathers` is over such answers."""
+    shard, over its share of the tables, and its answer is what they give together; one that `gathers` is over such answers. All others are
+    for the shard `home`."""
 
     text: str
     tables: frozenset[str]
@@ -91,6 +92,11 @@ class Task:
     given: Mapping[str, int] = field(default_factory=dict)
     in_shards: bool = False
     gathers: bool = False
+    home: int = 0
+
+    def shards(self, count: int) -> range:
+        """The shards that it is for, of so many."""
+        return range(count) if self.in_shards else range(self.home, self.home + 1)
 
     def is_of(self, queries: Collection[str]) -> bool:
         """Whether it answers one of some queries."""
@@ -136,10 +142,10 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
 
 def run_in_shards(tasks: Sequence[Task], tables: Tables, shards: int, alive: frozenset[str] | None, told: dict[int, frozenset[str] | None],
                   run: Callable[[Mapping[int, bytes]], Iterable[Result]]) -> list[Found | Exception]:
-    """The same where so many shards, or the only one, have a worker each; what is not `in_shards` is the first one's. `run` hands each
+    """The same where so many shards, or the only one, have a worker each. `run` hands each
     shard's worker its bundle, all side by side. `told` remembers what each shard last heard to be alive: it hears of changes though it has
     no task."""
-    waiting = {shard: [number for number, task in enumerate(tasks) if task.in_shards or shard == 0] for shard in range(shards)}
+    waiting = {shard: [number for number, task in enumerate(tasks) if shard in task.shards(shards)] for shard in range(shards)}
     waiting = {shard: numbers for shard, numbers in waiting.items() if numbers or shard in told and told[shard] != alive}
     told |= dict.fromkeys(waiting, alive)
     behind: dict[int, frozenset[str]] = {}

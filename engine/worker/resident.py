@@ -53,11 +53,11 @@ class Behind(RuntimeError):
 @dataclass(frozen=True, slots=True)
 class Followed:
     """A table that workers follow, as the driver knows it: the parts of a content (`token` tells it from all others) up to number `upto`,
-    of which workers had been brought those up to `brought` (0: none). Rows older than `from_ms` are not needed (None: all are), `rows` are.
-    `after(n)` gives the rows of the parts after number n; of a table that is shared out `share(n, shard)` gives what a shard has."""
+    of which the worker of each shard had been brought those up to `brought` (0: none). Rows older than `from_ms` are not needed (None: all
+    are), `rows` are. `after(n)` gives the rows of the parts after number n; of a table that is shared out `share(n, shard)` gives what a shard has."""
 
     token: str
-    brought: int
+    brought: tuple[int, ...]
     upto: int
     rows: int
     after: Callable[[int], pa.Table]
@@ -66,7 +66,7 @@ class Followed:
 
     def step(self, whole: bool, shard: int = 0) -> Step:
         """What a bundle brings a shard of it: what is new, or all of it."""
-        after = 0 if whole else self.brought
+        after = 0 if whole else self.brought[shard]
         new = b"" if 0 < after == self.upto else pack(self.after(after) if self.share is None else self.share(after, shard))
         return Step(self.token, after, self.upto, self.rows, self.from_ms, new)
 

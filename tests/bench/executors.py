@@ -1,8 +1,8 @@
 """What a second executor gives: one on a processor of its own, then two on one each, with the same work.
 
-The work: W1's AVG and rows, and BSBM's star of ten patterns, which shards evaluate (docs/scale.md); LUBM five times as large, and a closure
-of five million triples, by Spark SQL. From the facts in the driver to the answers there: to read a stream takes a driver and a client as
-long as to evaluate it takes an executor, and there are two processors. Wall time, and what each executor did of it: processor time of its
+The work: W1's AVG and rows, and BSBM's star of ten patterns, which shards evaluate; LUBM five times as large, whose queries are spread over
+shards (docs/scale.md); a closure of five million triples, by Spark SQL. From the facts in the driver to the answers there: to read a stream
+takes a driver and a client as long as to evaluate it takes an executor, and there are two processors. Wall time, and what each executor did of it: processor time of its
 Python workers, or of Spark SQL that of all its processes, and the bytes that its tasks shuffled. The clock of a task tells less: it goes on
 while the driver has the processor. Needs root (tests/cluster.py).
 """
@@ -86,7 +86,7 @@ def _figures(name: str, one: Measured, two: Measured) -> list[Figure]:
     return figures
 
 
-def _seconds(beside: Cluster, begins: str = "") -> tuple[float, ...]:
+def _seconds(beside: Cluster, begins: str) -> tuple[float, ...]:
     """Processor seconds so far of the processes of each executor whose names begin so."""
     return tuple(sum(cpu_seconds(pid, children=False) for pid in descendants(worker) if _name(pid).startswith(begins))
                  for worker in beside.workers)
@@ -114,20 +114,22 @@ class _Timed:
         return found
 
 
-def _in_shards(answers: Callable[[_Timed, Settings], Iterator[object]], beside: Cluster, settings: Settings) -> Measured:
-    """The evaluations after the first one, which finds no worker that has anything."""
+def _measured(answers: Callable[[_Timed, Settings], Iterator[object]], beside: Cluster, settings: Settings, *,
+              by_sql: bool = False) -> Measured:
+    """The evaluations after the first one, which finds no worker that has anything, and no code of Spark SQL's compiled."""
+    processes = "" if by_sql else "python"
     with inside(beside):
         session = start_session(from_environment(worker_memory=_MEMORY))
         try:
             session.warm_up()
-            executor = Executor(session)
+            executor = Executor(session, force_executor="sql" if by_sql else None)
             timed = _Timed(executor)
             found = answers(timed, settings)
-            first, before = next(found), _seconds(beside, "python")
-            rest, after = list(found), _seconds(beside, "python")
+            first, before = next(found), (_seconds(beside, processes), _shuffled(session))
+            rest, after = list(found), (_seconds(beside, processes), _shuffled(session))
             print(f"    {[round(one, 2) for one in timed.seconds]} s", flush=True)
             executor.close()
-            return Measured(sum(timed.seconds[1:]), _since(before, after), (), [first, *rest])
+            return Measured(sum(timed.seconds[1:]), _since(before[0], after[0]), _since(before[1], after[1]), [first, *rest])
         finally:
             session.stop()
 
@@ -163,20 +165,6 @@ def _since(before: Sequence[float], after: Sequence[float]) -> tuple[float, ...]
     return tuple(last - first for first, last in zip(before, after, strict=True))
 
 
-def _on_session(measure: Callable[[Session, Settings], tuple[float, object]], beside: Cluster, settings: Settings) -> Measured:
-    """What a session in this process does by Spark SQL."""
-    with inside(beside):
-        session = start_session(from_environment(worker_memory=_MEMORY))
-        try:
-            session.warm_up()
-            before = _seconds(beside), _shuffled(session)
-            took_s, answer = measure(session, settings)
-            after = _seconds(beside), _shuffled(session)
-            return Measured(took_s, _since(before[0], after[0]), _since(before[1], after[1]), answer)
-        finally:
-            session.stop()
-
-
 def _shuffled(session: Session) -> Sequence[float]:
     """The bytes that the tasks of each executor have shuffled, by Spark's own figures."""
     there = session.spark.sparkContext._jsc.sc().statusStore().executorList(True)
@@ -184,20 +172,18 @@ def _shuffled(session: Session) -> Sequence[float]:
     return [each.totalShuffleRead() + each.totalShuffleWrite() for each in sorted(found, key=lambda each: each.id())]
 
 
-def _universities(session: Session, settings: Settings, count: int, texts: Mapping[str, str]) -> tuple[float, object]:
-    """Queries under owl2rl over so many universities; the rows of their answers."""
+def _universities(count: int, texts: Mapping[str, str], timed: _Timed, settings: Settings) -> Iterator[object]:
+    """Queries under owl2rl over one university, then over so many."""
     folder = shared("lubm")
-    graphs, content = {lubm.ONTOLOGY: graph_table(lubm.ontology(folder))}, StreamContent()
-    content.append(_copies(facts_of(encode([Event(1, lubm.STREAM, lubm.CLOSE - 1, None, lubm.data(folder), lubm.CLOSE - 1)])),
-                           1 if settings.quick else count))
-    executor = Executor(session, force_executor="sql")
-    dues = [Due(name, sparks.compile_query(lubm.statement(text), name, graphs, BUILT_IN_RULES), (lubm.CLOSE,), 0,
-                {lubm.STREAM: content}, graphs, _LIMITS) for name, text in texts.items()]
-    began = time.perf_counter()
-    found = executor.evaluate(dues)
-    took_s = time.perf_counter() - began
-    executor.close()
-    return took_s, [(one.query, one.error, None if one.table is None else sorted(map(str, one.table.to_pylist()))[:1000]) for one in found]
+    graphs = {lubm.ONTOLOGY: graph_table(lubm.ontology(folder))}
+    facts = facts_of(encode([Event(1, lubm.STREAM, lubm.CLOSE - 1, None, lubm.data(folder), lubm.CLOSE - 1)]))
+    compiled = {name: sparks.compile_query(lubm.statement(text), name, graphs, BUILT_IN_RULES) for name, text in texts.items()}
+    for universities in (1, 1 if settings.quick else count):
+        content = StreamContent()
+        content.append(_copies(facts, universities))
+        found = timed.evaluate([Due(name, one, (lubm.CLOSE,), 0, {lubm.STREAM: content}, graphs, _LIMITS)
+                                for name, one in compiled.items()])
+        yield [(one.query, one.error, None if one.table is None else sorted(map(str, one.table.to_pylist()))[:1000]) for one in found]
 
 
 def _copies(facts: pa.Table, count: int) -> pa.Table:
@@ -211,15 +197,15 @@ def _copies(facts: pa.Table, count: int) -> pa.Table:
     return pa.concat_tables([facts, *(named(1_000_000 + number) for number in range(1, count))]).combine_chunks()
 
 
-def _lubm(session: Session, settings: Settings) -> tuple[float, object]:
-    return _universities(session, settings, _LUBM, lubm.texts(shared("lubm")))
+def _lubm(timed: _Timed, settings: Settings) -> Iterator[object]:
+    return _universities(_LUBM, lubm.texts(shared("lubm")), timed, settings)
 
 
-def _closure(session: Session, settings: Settings) -> tuple[float, object]:
-    return _universities(session, settings, _CLOSED, {"all": "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"})
+def _closure(timed: _Timed, settings: Settings) -> Iterator[object]:
+    return _universities(_CLOSED, {"all": "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"}, timed, settings)
 
 
 WORK: dict[str, Work] = {
-    "avg": partial(_in_shards, partial(_observations, constructs(RARE)["AVG by sensor, HAVING"])),
-    "rows": partial(_in_shards, partial(_observations, constructs(RARE)["all rows"])), "offers": partial(_in_shards, _offers),
-    "lubm": partial(_on_session, _lubm), "closure": partial(_on_session, _closure)}
+    "avg": partial(_measured, partial(_observations, constructs(RARE)["AVG by sensor, HAVING"])),
+    "rows": partial(_measured, partial(_observations, constructs(RARE)["all rows"])), "offers": partial(_measured, _offers),
+    "lubm": partial(_measured, _lubm), "closure": partial(_measured, _closure, by_sql=True)}

@@ -44,7 +44,7 @@ class Stream:
             self.given.append(number)
             return ROWS if number == 0 else ROWS.slice(0, 0)
 
-        return {"followed": Followed("a token", self.brought, 1, 3, after)}
+        return {"followed": Followed("a token", (self.brought,), 1, 3, after)}
 
 
 def task(query: str, text: str = "SELECT count(*) AS n FROM followed", **limits: int) -> Task:

@@ -42,7 +42,7 @@ def add(content: StreamContent, *times: int) -> None:
 
 def step(following: Following, content: StreamContent, whole: bool = False) -> Step:
     followed = following.stream(TABLE, content)
-    following.brought({TABLE: followed})
+    following.brought(TABLE, followed, {0})
     return followed.step(whole)
 
 
@@ -77,7 +77,7 @@ def test_views_of_what_is_brought_are_made_once(connection: duckdb.DuckDBPyConne
     content, following = StreamContent(), Following()
     for number in (1, 2, 3):
         add(content, number)
-        constants = Followed("c", number - 1, number, number, lambda _, number=number: pa.table({"c0": [f"<{number}>"]}))
+        constants = Followed("c", (number - 1,), number, number, lambda _, number=number: pa.table({"c0": [f"<{number}>"]}))
         follow(connection, {TABLE: step(following, content), "c_1": constants.step(whole=False)}, None)
     assert times(connection) == [1, 2, 3] and connection.execute("SELECT count(*) FROM c_1").fetchall() == [(3,)]
     assert sorted(made) == ["constants_brought", "facts_brought"]
@@ -150,7 +150,7 @@ def test_tasks_go_on_with_a_worker_that_has_nothing() -> None:
         counted, wrong = run_bundled(tasks, tables, 2, None, run)
         assert isinstance(counted, Found) and counted.table["n"].to_pylist() == [time]
         assert isinstance(wrong, QueryFailed)
-        following.brought(tables)
+        following.brought(TABLE, tables[TABLE], {0})
     assert bundles == 5, "one bundle for all tasks; the second and the third time another worker had to be given all"
     for worker in workers:
         close(worker)
@@ -168,7 +168,8 @@ def test_tasks_go_on_with_another_worker_each_time() -> None:
         add(content, 1)
     follow(first, {"s_1": tables()["s_1"].step(whole=True)}, None)      # it lacks s_2
     follow(second, {"s_2": tables()["s_2"].step(whole=True)}, None)     # it lacks s_1
-    following.brought(tables())
+    for name, table in tables().items():
+        following.brought(name, table, {0})
     for content in contents.values():
         add(content, 2)
     tasks = [Task(f"SELECT count(*) AS n FROM {name}", frozenset((name,)), 1) for name in contents]
