@@ -60,7 +60,9 @@ class ClosureText:
     def ready(self, prefix: Sequence[str], kept: Kept | None = None) -> Closing:
         """The statements for an evaluation; `prefix` are the texts of the sources of its base, the evaluation times first. Those of a
         static closure are the same in each; of one that is kept the base has what is new on its streams."""
-        source, times = self.source, NO_TIMES if self.source.is_static or self.source.has_intervals else prefix[0]
+        source = self.source
+        # Not the evaluation times themselves, so that the text of a round is the same at each.
+        times = f"ticks AS (SELECT DISTINCT tick FROM {closure_table(self.name)})" if "tick" in source.keys else NO_TIMES
         same = " AND ".join([*(f"k.{c} {_COVERS.get(c, '=')} f.{c}" for c in self.identity),
                              *(["k.hi >= f.hi"] if source.has_intervals else [])])
         best = ["max(hi) AS hi"] if source.has_intervals else []

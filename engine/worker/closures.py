@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import duckdb
     import numpy.typing as npt
 
-_FEW = 256     # so many new rows of a kept closure are read into Python
+_FEW = 256     # so many new rows of a closure are read into Python
 MOST_PARTS = 6
 _SEGMENT_BATCH = 10_000     # rows that are written at a time: 260,000 take 39 ms, 50,000 at a time 60, as one table 73
 _FOLLOWING = 4  # rows that are read for each that is new, or more
@@ -63,12 +63,14 @@ class Rounds:
         [(self.found,)] = replace(self.connection, "TABLE", self.closing.all, self.closing.first).fetchall()
 
     def seen(self, table: str) -> list[SeenRow]:
-        if table != self.closing.new or self._find_beside is None or self._rows.count > _FEW:
-            return self.connection.execute(seen_text(table)).fetchall()
-        rows = self.connection.execute(f"SELECT s, p, o, hash(s), hash(o) FROM {table}").fetchall()
-        subjects, objects = (np.array([row[place] for row in rows], np.uint64) for place in (3, 4))
-        self._rows = NewRows(len(rows), {"s": subjects, "o": objects})
-        return list({(p, o if p == RDF_TYPE else None, int(s != o), int(o[:1] == '"')) for s, p, o, _, _ in rows})
+        if table != self.closing.new or self._rows.count > _FEW:
+            return self.connection.execute(parsed(self.connection, seen_text(table))).fetchall()
+        hashes = ", hash(s), hash(o)" if self._find_beside is not None else ""
+        rows = self.connection.execute(parsed(self.connection, f"SELECT s, p, o{hashes} FROM {table}")).fetchall()
+        if hashes:
+            subjects, objects = (np.array([row[place] for row in rows], np.uint64) for place in (3, 4))
+            self._rows = NewRows(len(rows), {"s": subjects, "o": objects})
+        return list({(p, o if p == RDF_TYPE else None, int(s != o), int(o[:1] == '"')) for s, p, o, *_ in rows})
 
     def begin(self) -> None:
         self._drop_new()
@@ -80,12 +82,12 @@ class Rounds:
             self._find_beside(due.ends, self._rows)
         new, following = self.closing.new, part_table(self.closing.name, "next")
         text = f"CREATE OR REPLACE TEMP TABLE {following} AS {due.text}"
-        count = changed_rows(self.connection, text if self._find_beside is None else parsed(self.connection, text))
+        count = changed_rows(self.connection, parsed(self.connection, text))
         if not count:
             return False
         self._drop_new()
-        self.connection.execute(f"ALTER TABLE {following} RENAME TO {new}")
-        self.connection.execute(f"INSERT INTO {self.closing.all} SELECT * FROM {new}")
+        self.connection.execute(parsed(self.connection, f"ALTER TABLE {following} RENAME TO {new}"))
+        self.connection.execute(parsed(self.connection, f"INSERT INTO {self.closing.all} SELECT * FROM {new}"))
         self._new, self._rows = "TABLE", NewRows(count)
         self.found += count
         return True

@@ -8,6 +8,7 @@ segments are read and written beside it (closures.py). So even a value that brok
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 THREADS_VARIABLE = "THALWEG_WORKER_THREADS"
 ROW_GROUP = 122_880     # rows of a table that one thread reads, and of which DuckDB knows the least and greatest values
-MOST_PARSED = 2_048  # statements of a database: a table of facts has one or two, a kept relation some a pattern, a kept closure twenty
+MOST_PARSED = 4_000_000     # characters of statements that a database keeps parsed: they take some 15 bytes each
 CLOSED = ("temp_directory = ''", "allow_persistent_secrets = false", "autoinstall_known_extensions = false",
           "autoload_known_extensions = false", "allow_community_extensions = false", "python_enable_replacements = false",
           "enable_external_access = false")
@@ -151,12 +152,30 @@ def registered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table,
 
 def parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
     """A statement that comes again, as those of what is kept do: to parse one takes up to a third of its time (docs/decisions.md)."""
-    known = kept_beside(connection, __name__)
-    if "parsed" not in known:
-        known["parsed"] = lru_cache(MOST_PARSED)(type(connection).extract_statements)
-    statement: duckdb.Statement
-    [statement] = known["parsed"](connection, text)
-    return statement
+    known: _Parsed = kept_beside(connection, __name__).setdefault("parsed", _Parsed())
+    return known.of(connection, text)
+
+
+class _Parsed:
+    """Statements of a database, the last used at the end."""
+
+    def __init__(self) -> None:
+        self._statements: dict[tuple[duckdb.DuckDBPyConnection, str], duckdb.Statement] = {}
+        self._characters = 0
+        self._lock = threading.Lock()   # several threads run tasks side by side
+
+    def of(self, connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+        with self._lock:
+            statement = self._statements.pop((connection, text), None)
+            if statement is None:
+                [statement] = connection.extract_statements(text)
+                self._characters += len(text)
+            self._statements[connection, text] = statement
+            while self._characters > MOST_PARSED and len(self._statements) > 1:
+                _, oldest = first = next(iter(self._statements))
+                del self._statements[first]
+                self._characters -= len(oldest)
+            return statement
 
 
 def prepared(connection: duckdb.DuckDBPyConnection, text: str, given: Mapping[str, int]) -> tuple[duckdb.Statement, dict[str, int]]:

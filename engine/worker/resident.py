@@ -54,7 +54,8 @@ class Behind(RuntimeError):
 class Followed:
     """A table that workers follow, as the driver knows it: the parts of a content (`token` tells it from all others) up to number `upto`,
     of which the worker of each shard had been brought those up to `brought` (0: none). Rows older than `from_ms` are not needed (None: all
-    are), `rows` are. `after(n)` gives the rows of the parts after number n; of a table that is shared out `share(n, shard)` gives what a shard has."""
+    are), `rows` are. `after(n)` gives the rows of the parts after number n; of a table that is shared out `share(n, shard)` gives what a
+    shard has."""
 
     token: str
     brought: tuple[int, ...]
