@@ -8,9 +8,14 @@ import pytest
 from hypothesis import settings
 
 
-def examples(short: int, long: int) -> settings:
+def many(short: int, long: int) -> int:
     """So many in `make test` or `make test-soak`, and in `make test-long`."""
-    return settings(max_examples=long if os.environ.get("THALWEG_HYPOTHESIS") == "long" else short)
+    return long if os.environ.get("THALWEG_HYPOTHESIS") == "long" else short
+
+
+def examples(short: int, long: int) -> settings:
+    """The same of what hypothesis draws."""
+    return settings(max_examples=many(short, long))
 
 
 def every_other(names: Iterable[str], others: Sequence[Any]) -> list[Any]:

@@ -24,7 +24,7 @@ from engine.timeline import MIN
 from engine.worker import resident, resident as kept
 from grammar.statement import parse
 from tests.encoded import encode
-from tests.examples import every_other
+from tests.examples import every_other, many
 
 E, S, R, G = "http://ex.org/", "http://ex.org/s", "http://ex.org/r", "http://ex.org/g"
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s]"
@@ -117,7 +117,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
         own = {strategy: compiled(QUERIES[name], "q") for strategy in ways}
         assert own["incremental"].sampled is not None, "it keeps something"
         since, position, graphs = chance.choice((-1, 20)), 1, {G: graph(chance)} if ":g" in QUERIES[name] else {}
-        for step in range(14):
+        for step in range(many(9, 14)):
             for stream, content in contents.items():
                 if chance.random() < 0.7:
                     made = [event for to, event in events(chance, step * 2_000, position, nodes) if to == stream]

@@ -24,7 +24,7 @@ from grammar.rule_sets import parse_program
 from grammar.statement import parse
 from tests.differential.test_kept import E, G, R, S, events, rows
 from tests.encoded import encode
-from tests.examples import every_other
+from tests.examples import every_other, many
 
 RDFS, OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -84,7 +84,7 @@ def test_what_is_kept_of_closures(name: str, using: str, monkeypatch: pytest.Mon
     with own_process(1) as process, own_process(1) as plain:
         ways = {"incremental": Executor(process, force_strategy="incremental"), "recompute": Executor(plain, force_strategy="recompute"),
                 "each T": Executor(plain, force_strategy="recompute")}
-        for step in range(9):
+        for step in range(many(6, 9)):
             for stream, content in contents.items():
                 if made := [event for to, event in events(chance, step * 2_000, position) if to == stream]:
                     content.append(facts_of(encode(made)))

@@ -20,7 +20,7 @@ from engine.timeline import MIN
 from engine.worker import database, panes, resident
 from tests.differential.test_kept import R, S, E, compiled, rows
 from tests.encoded import encode
-from tests.examples import every_other
+from tests.examples import every_other, many
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s]"
@@ -91,7 +91,7 @@ def test_panes_give_what_windows_hold(name: str, seed: int, monkeypatch: pytest.
                 "recompute": Executor(plain, force_strategy="recompute", forgets=False)}
         queries = {strategy: [compiled(QUERIES[one], one) for one in dict.fromkeys((name, "count"))] for strategy in ways}
         step = since = 0
-        while step < 24:
+        while step < many(16, 24):
             for stream, content in contents.items():
                 made = [event for to, event in events(chance, step * 2_000, position, known, 0.1 * (seed % 2)) if to == stream]
                 position += 20

@@ -28,7 +28,7 @@ from tests.treatments import TREATMENTS, reference
 MAKE: dict[str, Callable[[Random], Scenario]] = {
     "rules": lambda random: make_scenario(random, RULES, 10), "ontologies": lambda random: make_scenario(random, ONTOLOGIES, 6),
     "programs": lambda random: make_program(random, RULES, 6)}
-FEW, MANY = {"rules": 15, "ontologies": 5, "programs": 8}, {"rules": 400, "ontologies": 100, "programs": 200}
+FEW, MANY = {"rules": 12, "ontologies": 4, "programs": 6}, {"rules": 400, "ontologies": 100, "programs": 200}
 ON_SQL = 5      # one in so many runs as jobs of its own
 SPARK = [treatment for treatment in TREATMENTS if treatment.spark]
 

@@ -21,7 +21,7 @@ from engine.runtime.rows import facts_of, graph_table
 from engine.worker.bundles import QueryFailed, Task
 from grammar.statement import parse
 from tests.encoded import encode
-from tests.examples import every_other
+from tests.examples import every_other, many
 
 E, S, G = "http://ex.org/", "http://ex.org/s", "http://ex.org/g"
 INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
@@ -106,7 +106,7 @@ def test_queries_of_one_shape_are_as_each_by_itself(name: str, hard: bool) -> No
         own = {way: {query: compile_statement(parse(f"PREFIX : <{E}> PREFIX xsd: <{XSD}> REGISTER QUERY {query} AS {text}"), catalog, query)
                      for query, text in texts.items()} for way in ways}
         own_graphs = graphs if ":g " in SHAPES[name] else {}
-        for step in range(8):
+        for step in range(many(5, 8)):
             made = events(chance, step * 2_000, position, hard)
             position += 20
             content.append(facts_of(encode(made))) if made else None

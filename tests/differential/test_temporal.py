@@ -17,8 +17,8 @@ from tests.interval_runs import assert_like_the_oracle, planned
 
 pytestmark = pytest.mark.soak
 
-# 200 programs in all, and 5,000 at length. A smaller program that fails is not looked for at length: each costs a second.
-NORMAL = settings(max_examples=100)
+# 120 programs in all, and 5,000 at length. A smaller program that fails is not looked for at length: each costs a second.
+NORMAL = settings(max_examples=60)
 LONG = settings(max_examples=2_500, derandomize=False, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 DRAWN = 200
 LEAST = DRAWN // 50

@@ -19,11 +19,12 @@ from engine.ir.terms import Variable
 from engine.sql.calls import Columns
 from engine.sql.dialect import DUCKDB, SPARK
 from engine.sql.lower import Lowering
+from tests.examples import many
 from tests.unit.spark.samples import TOKENS, A, B, expressions
 
 PAIRS = list(product(TOKENS, TOKENS))
 KINDS: dict[str | None, int | None] = dict(zip(TOKENS, typed_columns(pa.array(TOKENS, pa.string()))[0].to_pylist()))
-SETS = 12
+SETS = many(5, 12)
 
 
 def pairs_table(pairs: list[tuple[str | None, str | None]]) -> pa.Table:
