@@ -255,7 +255,8 @@ class Executor:
             keeps, compiled = False, compiled.by_representatives
             due = replace(due, compiled=compiled)
             self._drop(due.query)
-        resident = self._tasks.memory // RESIDENT_BYTES * self._tasks.shards
+        divided = due.compiled.in_shards is not None and self._in_shards.get(due.query, True)
+        resident = self._tasks.memory // RESIDENT_BYTES * (self._tasks.shards if divided else 1)
         most = self.closed_rows if compiled.closures and not keeps else resident if self._following or keeps else LOCAL_ROWS
         executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self._too_large else "sql")
         closures = None
