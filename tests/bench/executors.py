@@ -2,9 +2,9 @@
 
 The work: W1's AVG and rows, and BSBM's star of ten patterns, which shards evaluate; LUBM five times as large, whose queries are spread over
 shards (docs/scale.md); a closure of 4,400,000 triples, by Spark SQL. From the facts in the driver to the answers there: to read a stream
-takes a driver and a client as long as to evaluate it takes an executor, and there are two processors. Wall time, and what each executor did
-of it: processor time of its Python workers, or of Spark SQL that of all its processes, and the bytes that its tasks shuffled. The clock of a
-task tells less: it goes on while the driver has the processor. Needs root (tests/cluster.py).
+takes a driver and a client as long as to evaluate it takes an executor, and there are two processors. Wall time, and what each executor
+did of it: processor time of its Python workers, or of Spark SQL that of all its processes, and the bytes that its tasks shuffled. The clock
+of a task tells less: it goes on while the driver has the processor. Needs root (tests/cluster.py).
 """
 
 from __future__ import annotations
