@@ -1,4 +1,4 @@
-"""How many random examples a test tries that takes long over each."""
+"""Sizes of slow random tests: small in `make test` and `make test-soak`, large in `make test-long`."""
 
 import os
 from collections.abc import Iterable, Sequence

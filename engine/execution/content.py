@@ -187,7 +187,8 @@ def _counts(column: pa.ChunkedArray) -> dict[str, int]:
 
 
 class Following:
-    """Remembers what was brought, by the name of the table in workers. It may be wrong: a worker that lacks something says so."""
+    """What each shard's worker has been brought, by the name of the table there. A hint only: a worker that lacks a part raises Behind, and
+    is brought all of it."""
 
     def __init__(self, shards: int = 1) -> None:
         """Workers are those of so many `shards`."""

@@ -46,10 +46,10 @@ from engine.worker.resident import Followed, KeptStep
 StrategyName = Literal["recompute", "incremental"]
 
 INCREMENTAL_ROWS = 20_000
-MOST_OVER = 2           # so often in a row others have waited in vain for what is kept: then nothing is kept for such a query
+MOST_OVER = 2           # after so many postponed evaluations in a row nothing is kept for a query
 SHARED_BY = 4           # so many queries share what patterns find without their constants and filters
 MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
-KEPT_ROWS = 4_000       # the same of closures, where nothing changes
+KEPT_ROWS = 4_000       # above so many rows of windows closures are kept, if little changes (`_keeps`)
 SHARD_ROWS = 20_000     # from so many rows of windows on a query is evaluated in shards, where there are several and it can be
 AHEAD_ROWS = 4_000      # so many new rows are brought to workers before an evaluation is due: fewer are not worth a bundle
 AT_ONCE_ROWS = 15_000   # where an evaluation takes in no more, nothing is brought before: it costs more than the evaluation waits
@@ -80,8 +80,8 @@ class Executor:
                  forgets: bool = True, states: Path | None = None, pump: Executor | None = None) -> None:
         """`tasks` runs what is `local`, `sql` the rest; without it all is `local`. `closed_rows`: above it the closures of `sql` are made
         by rounds of Spark jobs; `shard_rows`: from then on plans are evaluated in shards. `forgets`: workers forget the closures that it
-        does not keep. `states` is the folder for what programs with a time of their own hold (None: one of its own). With what `pump` keeps
-        of each query this one goes on, and the other way round."""
+        does not keep. `states` is the folder for what programs with a time of their own hold (None: one of its own). `pump` is
+        the executor with which this one shares what is kept of each query."""
         self._tasks = tasks
         self._sql: SqlPlans = sql or SqlPlans()
         self._paces: Paces = Paces(self._evaluate, self._drop, _fitting, None if pump is None else pump._paces.known)
@@ -89,7 +89,7 @@ class Executor:
         self._beside: Executor | None = None
         self.closed_rows = closed_rows if sql is not None else NO_LIMIT
         self._shard_rows = shard_rows
-        self._in_shards: dict[str, bool] = {}   # by query, whether it is, once that has been found
+        self._in_shards: dict[str, bool] = {}   # by query, whether it may be; known from its first evaluation over `shard_rows`
         self.force_executor: ExecutorName | None = force_executor if sql is not None else "local"
         self.force_strategy = force_strategy
         self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {} if pump is None else pump.choices
@@ -264,7 +264,11 @@ class Executor:
             compiled, due = keeping, replace(due, compiled=keeping)
             closures = self._kept_closures(due)
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
-        form, why = self._form(due, rows, most, by_rounds) if executor == "sql" else self._sampling(due, rows)
+        form: Form = "plain"
+        if executor == "sql":
+            why = self._why_sql(due, rows, most, by_rounds)
+        else:
+            form, why = self._sampling(due, rows)
         if by_representatives:
             why = by_representatives
         elif executor == "local" and not keeps and form != "shared" and self._divides(due, rows):
@@ -385,12 +389,13 @@ class Executor:
             why = f"of {stated} its rules would derive some {derived} facts" if derived > max(rows, KEPT_ROWS) else ""
         return f"owl:sameAs by representatives: {why}" if why else ""
 
-    def _form(self, due: Due, rows: int, most: int, by_rounds: bool) -> tuple[Form, str]:
-        """The form of a plan of Spark SQL, and why it is one: `most` rows are evaluated in tasks, closures of paths `by_rounds` are not."""
-        why = ("it is made to be one of Spark SQL" if self.force_executor is not None
-               else f"its paths are to be closed {WORDS[due.paths]}" if by_rounds and due.paths is not None
-               else "it needs more memory than a worker has" if due.query in self._too_large else f"{rows} rows are more than {most}")
-        return "plain", why
+    def _why_sql(self, due: Due, rows: int, most: int, by_rounds: bool) -> str:
+        """Why a plan is one of Spark SQL: `most` rows are evaluated in tasks, closures of paths `by_rounds` are not."""
+        if self.force_executor is not None:
+            return "it is made to be one of Spark SQL"
+        if by_rounds and due.paths is not None:
+            return f"its paths are to be closed {WORDS[due.paths]}"
+        return "it needs more memory than a worker has" if due.query in self._too_large else f"{rows} rows are more than {most}"
 
     def _sampling(self, due: Due, rows: int) -> tuple[Form, str]:
         """Whether what its patterns find is kept, and in which relations, and why: those that many queries share cost little, however few
@@ -445,8 +450,7 @@ class Executor:
         for number, job in enumerate(jobs):
             if isinstance(job.answer, BaseException) and UNDECIDED in str(job.answer):
                 job.due.compiled.undecided = True
-                jobs[number] = self._job(job.due)
-                yield jobs[number]
+                yield from self._made_again(jobs, number)
 
     def _undivided(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
         """Jobs in one shard in place of those for which shards found more than an answer may have: all of it need not be in the answer."""
@@ -481,13 +485,17 @@ class Executor:
                 self._drop(job.due.query)
                 yield from self._made_again(jobs, number, "it needs more memory than a worker has")
 
-    def _made_again(self, jobs: list[PlanJob], number: int, why: str) -> list[PlanJob]:
-        """The job in the place of one that failed; none where others wait: that one is postponed."""
+    def _made_again(self, jobs: list[PlanJob], number: int, postponed: str = "") -> list[PlanJob]:
+        """The job in the place of one that failed; none where it cannot be made, or where others wait and it is to be `postponed` then."""
         due = jobs[number].due
-        if due.patience_ms is not None:
-            jobs[number].answer = Postponed(why)
+        if due.patience_ms is not None and postponed:
+            jobs[number].answer = Postponed(postponed)
             return []
-        jobs[number] = self._job(due)
+        try:
+            jobs[number] = self._job(due)
+        except Exception as failure:    # that query's, as in `_evaluate`
+            jobs[number].answer = failure
+            return []
         return [jobs[number]]
 
     def _mended(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
@@ -500,11 +508,7 @@ class Executor:
             if job.due.query in mended or job.closures is not None and job.closures.lacks(failure):
                 logging.getLogger(__name__).warning("the evaluation of %s is made again: %s", job.due.query, failure)
                 self._drop(job.due.query)
-                try:
-                    jobs[number] = self._job(job.due)
-                    yield jobs[number]
-                except Exception as another:    # as in `evaluate`
-                    job.answer = another
+                yield from self._made_again(jobs, number)
 
     def _run_local(self, jobs: list[PlanJob], together: bool = True) -> None:
         """Run tasks in one go, those of one shape `together`."""

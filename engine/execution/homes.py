@@ -1,18 +1,18 @@
-"""In which shard a query is evaluated that is not divided among all of them."""
+"""Chooses the shard for a query that is evaluated whole in one shard."""
 
 from collections import Counter
 
 
 class Homes:
-    """Spreads queries over so many shards, and leaves each where it is: what is kept for it is there. Those that have something in common,
-    which is then made once, are in one shard."""
+    """Assigns each query one of so many shards. It stays there while it needs the same, because what is kept for it is there."""
 
     def __init__(self, shards: int) -> None:
         self._shards = shards
         self._found: dict[str, tuple[frozenset[str], int]] = {}
 
     def of(self, query: str, needs: frozenset[str]) -> int:
-        """The shard of a query that `needs` some things, by their names: where another needs one of them, else where fewest queries are."""
+        """The shard of a query that `needs` some things, by their names: that of the first query which needs one of them too, so that it
+        is made once, else the one with the fewest queries."""
         known = self._found.get(query)
         if known is None or known[0] != needs:
             self.forget(query)

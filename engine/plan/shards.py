@@ -20,8 +20,8 @@ from engine.plan.nodes import Key, MergedSource, Plan, Scan, Source, StaticSourc
 from engine.plan.order import Estimate
 
 Kind = Literal["keyed", "loose", "own", "whole", "none"]
-"""What shards have of a plan's solutions: each those of its share by the variable; each some, without the variable; what belongs to its
-own solutions of another plan (inside EXISTS); every shard all; or nothing that serves."""
+"""What a shard has of a plan's solutions. keyed: those of its share by the variable; loose: the same, but the variable is projected away;
+own: those inside EXISTS that belong to the outer solutions of this shard; whole: all; none: the plan cannot be evaluated in shards."""
 
 
 @dataclass(frozen=True, slots=True)

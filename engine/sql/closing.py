@@ -32,7 +32,9 @@ def part_table(name: str, part: Literal["new", "next", "state", "kept_beside"]) 
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """A step of a round, to be run where some of what it wants of the new rows and all that it wants of the known ones is there."""
+    """A step of a round, to be run where some of what it wants of the new rows and all that it wants of the known ones is there. `ends`: by
+    which known rows stand beside new ones, two letters each, the end of the new row first (``os``: its object is the subject of the
+    other)."""
 
     new: tuple[Shape, ...]
     known: tuple[Shape, ...]
@@ -50,7 +52,7 @@ class CheckText:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a round runs; of what is kept it reads all, and what stands beside new rows by some `ends` (engine/plan/derive.py, Step)."""
+    """What a round runs; of what is kept it reads all, and what stands beside new rows by some `ends` (StepText)."""
 
     text: str
     ends: frozenset[str]
@@ -105,10 +107,11 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`;
-    at the end `checks` find what is inconsistent: rows ``lo hi finding``, told from point to point. `behind` is the
-    table of the background, `graphs` are those of the static graphs that it is made of. With an `equality` the rounds work with
-    representatives."""
+    """A closure to be computed now: `first` is what table ``{name}_all`` starts with; a round of a stratum runs the steps that are `due`,
+    their union between `before` and `after`. At the end `checks` (behind the WITH clause `known`) find what is inconsistent: rows
+    ``lo hi finding``, with the points between which it is. One that is `static` is made of static graphs alone, and stays for later
+    bundles. `behind` is the table of the background, `graphs` are those of the static graphs that it is made of. `kept`: what it goes on
+    from (None: it is made anew). With an `equality` the rounds work with representatives."""
 
     name: str
     first: str

@@ -47,10 +47,11 @@ WRITTEN_ROWS = 4_096    # answers of so many rows are written in the worker, whe
 @dataclass(frozen=True, slots=True)
 class Written:
     """An answer of so many `rows` as SPARQL Results JSON, packed (`pack_text`): it takes a tenth of what its columns would
-    take through Spark."""
+    take through Spark, which are so many `nbytes`."""
 
     rows: int
     text: bytes
+    nbytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +143,8 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
 
 def run_in_shards(tasks: Sequence[Task], tables: Tables, shards: int, alive: frozenset[str] | None, told: dict[int, frozenset[str] | None],
                   run: Callable[[Mapping[int, bytes]], Iterable[Result]]) -> list[Found | Exception]:
-    """The same where so many shards, or the only one, have a worker each. `run` hands each
-    shard's worker its bundle, all side by side. `told` remembers what each shard last heard to be alive: it hears of changes though it has
+    """The answers of tasks, as of `run_bundled`, from so many shards, or the only one, that have a worker each. `run` hands each shard's
+    worker its bundle, all side by side. `told` remembers what each shard last heard to be alive: it hears of changes though it has
     no task."""
     waiting = {shard: [number for number, task in enumerate(tasks) if shard in task.shards(shards)] for shard in range(shards)}
     waiting = {shard: numbers for shard, numbers in waiting.items() if numbers or shard in told and told[shard] != alive}
@@ -171,7 +172,7 @@ def _together(task: Task, answers: Sequence[Found | Exception]) -> Found | Excep
         return next((answer for answer in answers if not isinstance(answer, Found)), _no_answer())
     rows = sum(answer.table.num_rows if answer.written is None else answer.written.rows for answer in found)
     try:
-        check_size(rows, sum(answer.table.nbytes for answer in found), task.limits)
+        check_size(rows, sum(answer.table.nbytes if answer.written is None else answer.written.nbytes for answer in found), task.limits)
     except LimitExceeded as over:
         return over
     ms, shown = max(answer.ms for answer in found), task.shown
@@ -244,12 +245,15 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
             else:
                 yield number, 0.0, b"", None, _told(failure)
         followed = frozenset(bundle["steps"])
-        side_by_side = [(number, task) for number, task in able if task.step is None and not task.closings and task.tables <= followed]
+        side_by_side, others = list[tuple[int, Task]](), list[tuple[int, Task]]()
+        for number, task in able:
+            alone = task.step is not None or task.closings or not task.tables <= followed
+            (others if alone else side_by_side).append((number, task))
         resident.drop_views(connection)     # that an interrupt has left
         try:
             if threads > 1 and len(side_by_side) > 1:
                 yield from _run_side_by_side(connection, side_by_side, threads)
-                able = [given for given in able if given not in side_by_side]
+                able = others
             yield from _run_bundle(connection, bundle["tables"], followed, able)
         finally:
             resident.drop_views(connection)
@@ -312,7 +316,7 @@ def _given(table: pa.Table, shown: Shown | None, in_shards: bool) -> bytes | Wri
     if shown is None or not shown.variables or table.num_rows < WRITTEN_ROWS or "ord" in table.column_names:
         return pack(table)
     rows, write = first_rows(_shown_columns(table, shown), shown.most), packed_bindings if in_shards else packed_json
-    return Written(table.num_rows, write(rows, own_threads()))
+    return Written(table.num_rows, write(rows, own_threads()), table.nbytes)
 
 
 def _shown_columns(table: pa.Table, shown: Shown) -> pa.Table:

@@ -35,8 +35,8 @@ class Classes:
         self._members: dict[Node, list[str]] = {}
 
     def merge(self, pairs: Iterable[tuple[Key, str, str, bool, bool]]) -> dict[Node, str]:
-        """Take pairs of terms, of which each may be one that stands for itself; which terms stand for others now, of those that did for
-        themselves until now."""
+        """Take pairs of terms, of which each may be one that stands for itself. The representatives of the terms that stood for themselves
+        until now and no longer do."""
         moved: dict[Node, str] = {}
         for key, one, other, one_stays, other_stays in pairs:
             left, right = self._root(key, one, one_stays), self._root(key, other, other_stays)

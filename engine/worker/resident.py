@@ -26,7 +26,7 @@ from engine.worker.panes import PaneStep, PaneTable, cut, drop, fill, trim
 if TYPE_CHECKING:
     import duckdb
 
-_DEAD = 2           # a table, or relation, is written anew when it has so many times the rows that are needed, or that it had then
+_DEAD = 2           # written anew from so many times the rows on that are needed (a table) or were there then (a relation)
 _FEW = 1_000        # and so many more
 _BATCHES = 1_024    # of so many it is remembered what they brought
 _NEW_FACTS, _NEW_CONSTANTS = "facts_brought", "constants_brought"
@@ -242,7 +242,8 @@ class KeptStep:
 
 @dataclass(slots=True)
 class _Kept:
-    """What a relation holds: of each table the making that it is of and the last batch that was seen."""
+    """What a relation holds: of each table the making that it is of and the last batch that was seen; its rows, how many they were when it
+    was last written anew, and the steps since it was made; its panes by name."""
 
     seen: list[tuple[int, int]]
     rows: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from engine.plan.nodes import Key
@@ -32,8 +33,11 @@ class Shares:
         """The rows for each shard, by the hash of a column's tokens: the same for the same token, whatever the table."""
         with registered(self._connection, _TOKENS, table.select([key]), self._views):
             statement = parsed(self._connection, f"SELECT hash({key}) % {self.shards:d} AS shard FROM {_TOKENS}")
-            shard = self._connection.execute(statement).fetchnumpy()["shard"]
-        return [table.filter(pa.array(shard == number)) for number in range(self.shards)]
+            shard = np.asarray(self._connection.execute(statement).fetchnumpy()["shard"], np.uint8)
+        order = np.argsort(shard, kind="stable")    # linear for numbers of a byte
+        ends = np.cumsum(np.bincount(shard, minlength=self.shards))
+        sorted_ = table.take(pa.array(order))
+        return [sorted_.slice(first, end - first) for first, end in zip([0, *ends[:-1]], ends)]
 
     def close(self) -> None:
         if "_connection" in self.__dict__:

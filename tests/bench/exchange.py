@@ -13,6 +13,7 @@ import random
 import statistics
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -38,10 +39,10 @@ _LATE_MS = 1_000        # what an answer may be late for a rate to count as carr
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Milliseconds: of the driver for a row, of an evaluation once, in each shard, and for each row that is new; how much shards differ
-    from evaluation to evaluation (standard deviation of the logarithm); bytes of a packed row."""
+    """Milliseconds: of the driver for a row by the number of shards, of an evaluation once, in each shard, and for each row that is new;
+    how much shards differ from evaluation to evaluation (standard deviation of the logarithm); bytes of a packed row."""
 
-    driver_row: float
+    driver_row: Mapping[int, float]
     once: float
     shard: float
     row: float
@@ -52,7 +53,8 @@ class Constants:
 def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
     """The constants, and the lags and greatest rates by the number of executors."""
     constants = measured(100_000 if settings.quick else 1_000_000)
-    figures = [plain("the driver: share out and pack", constants.driver_row * 1e6, "ns/row"),
+    figures = [*(plain(f"the driver: share out among {shards}, and pack", ms * 1e6, "ns/row")
+                 for shards, ms in constants.driver_row.items()),
                plain("an evaluation: once", constants.once, "ms"), plain("an evaluation: in each shard", constants.shard, "ms"),
                plain("an evaluation: a new row", constants.row * 1e6, "ns/row"), plain("a packed row", constants.row_bytes, "bytes")]
     for executors in EXECUTORS:
@@ -69,24 +71,25 @@ def run(settings: Settings) -> tuple[list[Figure], dict[str, Any]]:
 def measured(size: int) -> Constants:
     """The constants of windows of so many triples."""
     data = Observed("star", size)
-    driver_row, row_bytes = _of_driver(data)
+    of_driver = {shards: _of_driver(data, shards) for shards in sorted({*MEASURED, *EXECUTORS})}
+    driver_row = {shards: ms for shards, (ms, _) in of_driver.items()}
     found, counts = [], []
     for shards, share in itertools.product(MEASURED, _SHARES):
         steps = _evaluations(data, share, shards)
         counts.append((1, shards, size * share))
         found.append((statistics.median(steps), steps))
-    typical = np.array([median for median, _ in found]) - driver_row * np.array([rows for *_, rows in counts])
+    typical = np.array([median - driver_row[shards] * rows for (median, _), (_, shards, rows) in zip(found, counts)])
     once, shard, row = np.linalg.lstsq(np.array(counts, float), typical, rcond=None)[0]
     logs = [np.log(one / median) for median, steps in found for one in steps]
-    return Constants(driver_row, max(0.0, once), max(0.0, shard), row, float(np.std(logs)), row_bytes)
+    return Constants(driver_row, max(0.0, once), max(0.0, shard), row, float(np.std(logs)), of_driver[1][1])
 
 
-def _of_driver(data: Observed) -> tuple[float, float]:
-    """Milliseconds of the driver for a row that is shared out, and bytes of a packed one."""
-    rows, shares, took, size = data.facts("one", 0, data.range_ms // 10), Shares(2), [], 0
+def _of_driver(data: Observed, count: int) -> tuple[float, float]:
+    """Milliseconds of the driver for a row that is shared out among so many, and bytes of a packed one."""
+    rows, shares, took, size = data.facts("one", 0, data.range_ms // 10), Shares(count), [], 0
     for _ in range(_TIMES):
         began = time.perf_counter()
-        size = sum(len(pack(share)) for share in shares.of(rows, "s"))
+        size = sum(len(pack(share)) for share in (shares.of(rows, "s") if count > 1 else [rows]))
         took.append((time.perf_counter() - began) * 1000)
     shares.close()
     return min(took) / rows.num_rows, size / rows.num_rows
@@ -114,7 +117,7 @@ def simulated(constants: Constants, executors: int, rate: float, seed: int = 1) 
         until = min(begun // 1000, _SECONDS)    # what has come meanwhile is taken in too
         rows, seen = (until - seen) * rate if until > seen else 0.0, max(seen, until)
         each = rows / executors
-        sent = rows * constants.driver_row + rows * constants.row_bytes / NETWORK * 1000
+        sent = rows * constants.driver_row[executors] + rows * constants.row_bytes / NETWORK * 1000
         slowest = max((constants.shard + constants.row * draw.gauss(each, each ** 0.5)) * draw.lognormvariate(0, constants.differ)
                       for _ in range(executors))
         free = begun + sent + slowest + constants.once

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from engine.compiler import BUILT_IN_RULES, Catalog, compile_statement
@@ -14,10 +15,12 @@ from engine.execution.content import StreamContent
 from engine.execution.due import Due
 from engine.execution.executor import Executor
 from engine.execution.homes import Homes
+from engine.ipc import pack_text
+from engine.limits import EvaluationLimits, LimitExceeded
 from engine.records import Event, Triple
 from engine.runtime.rows import facts_of, graph_table
 from engine.worker import bundles
-from engine.worker.bundles import Found, Task
+from engine.worker.bundles import Found, Shown, Task, Written
 from engine.worker.resident import Followed
 from grammar import parse
 from tests.encoded import encode
@@ -38,6 +41,14 @@ def test_queries_stay_where_they_are_and_those_with_something_in_common_are_toge
     homes.forget("e")
     assert homes.of("f", frozenset({"f"})) == homes.of("g", frozenset({"g"})) == 1, "where fewest are"
     assert homes.of("a", frozenset({"f"})) == 1, "it needs something else than before"
+
+
+def test_what_shards_have_written_counts_as_much_as_it_took_before() -> None:
+    task = Task("", frozenset(), 1, limits=EvaluationLimits(evaluation_bytes=100), shown=Shown(("x",), 10), in_shards=True)
+    written = [Found(pa.table({}), written=Written(5_000, pack_text(b""), 80)), Found(pa.table({"x": pa.array([], pa.string())}))]
+    assert isinstance(bundles._together(task, written), Found)
+    over = bundles._together(task, [written[0], written[0]])
+    assert isinstance(over, LimitExceeded) and over.limit == "evaluation_bytes"
 
 
 class Shards:
