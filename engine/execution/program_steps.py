@@ -2,12 +2,13 @@
 and the files of their states.
 
 What a program holds is a value (`ProgramPosition`) that goes into an evaluation and comes out of it. Whoever logs the answers keeps it
-with them; the file that it names is needed until another one has been kept.
+with them; the file that it names is needed until another one has been kept. Queries with the same chain, which stand at the same position
+and are due at the same times, take it on together: one makes the step, and its file is the state of all.
 """
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import pyarrow as pa
 from engine.execution.compiled import Compiled
 from engine.execution.due import Answer, Due, ProgramPosition, failures
 from engine.execution.plan_job import PlanJob
-from engine.limits import LimitExceeded, Postponed
+from engine.grouping import by_key
+from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.plan.timed import TimedPlan
 from engine.sql.sources import graph_table, stream_table
 from engine.timeline import MIN
@@ -52,6 +54,24 @@ class TimedPrograms:
         rows = sum(table.num_rows for table in own.values()) + before.held
         return PlanJob(due, due.evaluation, "local", str, frozenset(own), rows, own=own, step=step)
 
+    def same(self, due: Due) -> Hashable:
+        """What is equal for queries whose chains take the same step."""
+        state, chain = due.state or ProgramPosition(), due.compiled.staged
+        assert chain is not None
+        graphs = () if state.number else tuple((iri, id(due.graphs[iri])) for iri in chain.graphs)
+        streams = frozenset((iri, id(content)) for iri, content in due.streams.items())
+        return (chain.name, graphs, streams, due.evaluation, due.look, due.new_from_ms, state.number, state.file, due.limits,
+                due.patience_ms)
+
+    def led(self, dues: Sequence[Due]) -> Due:
+        """Of queries that take the same step the one that makes it: the one whose file they go on from, so that the worker which has that
+        state goes on. The others have no state of their own."""
+        first = next((due for due in dues if due.state is not None and _query_of(due.state.file) == due.query), dues[0])
+        for due in dues:
+            if due is not first:
+                self._plans.pop(due.query, None)
+        return first
+
     def seen(self, due: Due, table: pa.Table) -> Due:
         """The evaluations that count, with what a query's chain of programs derives, from what a task gave."""
         about = json.loads(table.schema.metadata[ABOUT])
@@ -73,8 +93,11 @@ class TimedPrograms:
         """Remove the files that nothing goes on from: `states` are those that are kept, by query. One that is being written stays."""
         if not self.folder.is_dir():
             return
+        needed = {state.file.removesuffix(_SUFFIX) for state in states.values() if state is not None}
         for path in self.folder.glob(f"*{_SUFFIX}"):
-            query, number, _ = path.name.rsplit("-", 2)
+            query, number, until = path.name.rsplit("-", 2)
+            if f"{query}-{number}-{until.partition('.')[0]}" in needed:
+                continue
             if query not in states or (state := states[query]) is not None and int(number) < state.number:
                 path.unlink(missing_ok=True)
 
@@ -95,6 +118,11 @@ def _after(due: Due) -> ProgramPosition:
     """The position behind the last T that is due."""
     number, until = (due.state or ProgramPosition()).number + 1, 2 * due.ticks[-1] - 1
     return ProgramPosition(number, until, file=f"{due.query}-{number}-{until}{_SUFFIX}")
+
+
+def _query_of(file: str) -> str:
+    """The query that made a file of a state."""
+    return file.rsplit("-", 2)[0]
 
 
 def _tables(due: Due, graphs: Iterable[str]) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
@@ -134,9 +162,20 @@ def _tick(position: ProgramPosition) -> int:
 
 
 def _steps(dues: list[Due], programs: TimedPrograms, run: Callable[[list[PlanJob]], None]) -> list[tuple[Due, list[Answer]]]:
-    jobs = [programs.job(due) for due in dues]
+    groups = [(programs.led(group), group) for group in by_key((programs.same(due), due) for due in dues).values()]
+    jobs = [programs.job(first) for first, _ in groups]
     run(jobs)
-    return [_stepped(due, job.answer, programs, run) for due, job in zip(dues, jobs)]
+    found = dict[str, tuple[Due, list[Answer]]]()
+    for (first, group), job in zip(groups, jobs):
+        others = [due for due in group if due is not first]
+        if isinstance(job.answer, Cancelled) and others:    # the query is removed, the others are not
+            found |= zip((due.query for due in others), _steps(others, programs, run))
+            others = []
+        stepped, failed = found[first.query] = _stepped(first, job.answer, programs, run)
+        for due in others:
+            found[due.query] = (replace(due, ticks=stepped.ticks, look=stepped.look, derived=stepped.derived, reached=stepped.reached),
+                                [replace(answer, query=due.query) for answer in failed])
+    return [found[due.query] for due in dues]
 
 
 def _stepped(due: Due, answer: object, programs: TimedPrograms, run: Callable[[list[PlanJob]], None]) -> tuple[Due, list[Answer]]:
