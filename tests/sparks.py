@@ -20,7 +20,8 @@ import pyoxigraph
 import pytest
 
 from engine.compiler import Catalog, Compiled, compile_statement
-from engine.execution.executor import CLOSED_ROWS, Executor
+from engine.execution.choices import CLOSED_ROWS
+from engine.execution.executor import Executor
 from engine.execution.own_process import OwnProcess
 from engine.functions.terms import iri
 from engine.ir.rules import RuleSet

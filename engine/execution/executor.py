@@ -7,57 +7,38 @@ keeps what patterns find, and closures with intervals, and adds what is new.
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import logging
-import math
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
 
-from engine.execution.compiled import LOCAL_ROWS, RESIDENT_BYTES, Compiled, Form
-from engine.execution.content import Following, StreamContent, merge_estimates, table_estimate
+from engine.execution.choices import CLOSED_ROWS, NO_LIMIT, SHARD_ROWS, Choices, StrategyName
+from engine.execution.content import Following, StreamContent
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
-from engine.execution.equality import EqualTerms
 from engine.execution.homes import Homes
-from engine.execution.kept import KeptClosures
+from engine.execution.kept import QueryClosures
 from engine.execution.pace import Paces
-from engine.execution.plan_job import ExecutorName, Part, PlanJob, Ran, SqlPlans, Tasks
+from engine.execution.plan_job import ExecutorName, PlanJob, Ran, SqlPlans, Tasks
+from engine.execution.plan_writer import kept_steps, written
 from engine.execution.program_steps import TimedPrograms, behind, state_at, taken_on
-from engine.execution.shapes import Shapes, Sharing
-from engine.functions.typed import ANY_KIND, Kinds
-from engine.ir.statement import Program, StreamSource
-from engine.ir.terms import SAME_AS
+from engine.execution.shapes import Shapes
+from engine.ir.statement import Program
 from engine.limits import Cancelled, LimitExceeded, Postponed
-from engine.plan.graphs import WORDS, Chosen
-from engine.plan.nodes import KEYS, KeptSource, Key, StaticSource, ValiditySource
-from engine.sql.dialect import DIALECTS, UNDECIDED
-from engine.sql.emit import PlanText
-from engine.sql.kept import KeptText
-from engine.sql.sources import Evaluation, graph_table, needed, numbers_of, source_texts, stream_table, tables, timed_table
+from engine.plan.graphs import Chosen
+from engine.plan.nodes import KEYS, Key
+from engine.sql.dialect import UNDECIDED
+from engine.sql.sources import graph_table, needed, stream_table
 from engine.worker.bundles import Found, QueryFailed, Shown, Task
-from engine.worker.panes import PaneStep
 from engine.worker.resident import Followed, KeptStep
 
-StrategyName = Literal["recompute", "incremental"]
-
-INCREMENTAL_ROWS = 20_000
-MOST_OVER = 2           # after so many postponed evaluations in a row nothing is kept for a query
-SHARED_BY = 4           # so many queries share what patterns find without their constants and filters
-MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
-KEPT_ROWS = 4_000       # above so many rows of windows closures are kept, if little changes (`_keeps`)
-SHARD_ROWS = 20_000     # from so many rows of windows on a query is evaluated in shards, where there are several and it can be
 AHEAD_ROWS = 4_000      # so many new rows are brought to workers before an evaluation is due: fewer are not worth a bundle
 AT_ONCE_ROWS = 15_000   # where an evaluation takes in no more, nothing is brought before: it costs more than the evaluation waits
 WIDEST_ROWS = 4_000_000     # what the windows of all evaluations that are made together may have
 MOST_CONSTANTS = 200_000    # rows of what a schema entails: to bring workers more, and to join it, takes half a second and more
-NO_LIMIT = 1 << 60
 _NOTHING = "SELECT CAST(0 AS BIGINT) AS tick WHERE FALSE"
-CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,32 +65,33 @@ class Executor:
         the executor with which this one shares what is kept of each query."""
         self._tasks = tasks
         self._sql: SqlPlans = sql or SqlPlans()
-        self._paces: Paces = Paces(self._evaluate, self._drop, _fitting, None if pump is None else pump._paces.known)
         self._forgets = forgets
         self._beside: Executor | None = None
-        self.closed_rows = closed_rows if sql is not None else NO_LIMIT
-        self._shard_rows = shard_rows
-        self._in_shards: dict[str, bool] = {}   # by query, whether it may be; known from its first evaluation over `shard_rows`
-        self.force_executor: ExecutorName | None = force_executor if sql is not None else "local"
-        self.force_strategy = force_strategy
-        self.choices: dict[str, tuple[ExecutorName, StrategyName]] = {} if pump is None else pump.choices
+        self._closures: QueryClosures = QueryClosures(tasks.work / "closures") if pump is None else pump._closures
+        self._paces: Paces = Paces(self._evaluate, self._closures.drop, _fitting, None if pump is None else pump._paces.known)
+        stays = pump is None and forgets
+        self._choices: Choices = Choices(
+            tasks, self._closures, force_executor=force_executor if sql is not None else "local", force_strategy=force_strategy,
+            closed_rows=closed_rows if sql is not None else NO_LIMIT, shard_rows=shard_rows, stays=stays,
+            shared=None if pump is None else pump._choices)
         self.ran: dict[str, Ran] = {} if pump is None else pump.ran
-        self._closures: dict[str, KeptClosures] = {} if pump is None else pump._closures
-        self._too_large: set[str] = set() if pump is None else pump._too_large
-        self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
-        self._sharing, self._shapes, self._equal = Sharing(), Shapes(), EqualTerms()
-        self._following = Following(tasks.shards) if pump is None and forgets else None
+        self._shapes = Shapes()
+        self._following = Following(tasks.shards) if stays else None
         self._homes = Homes(tasks.shards)
         self._sampled: dict[str, _Sampled] = {}   # by query, of its last evaluation
-        self._marks: Iterator[int] = itertools.count(1) if pump is None else pump._marks
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
         self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
 
     def beside(self) -> Executor:
         """One for other threads: it shares what is kept of each query, and has views and segments of its own."""
-        self._beside = Executor(self._tasks, self._sql.beside(), force_executor=self.force_executor, force_strategy=self.force_strategy,
-                                closed_rows=self.closed_rows, pump=self)
+        self._beside = Executor(self._tasks, self._sql.beside(), force_executor=self._choices.force_executor,
+                                force_strategy=self._choices.force_strategy, closed_rows=self._choices.closed_rows, pump=self)
         return self._beside
+
+    @property
+    def choices(self) -> dict[str, tuple[ExecutorName, StrategyName]]:
+        """By which executor and strategy each query was evaluated last."""
+        return self._choices.made
 
     @property
     def graph_choices(self) -> dict[str, tuple[Chosen, ...]]:
@@ -174,7 +156,7 @@ class Executor:
             if new < AHEAD_ROWS or max(new, due.compiled.changing * rows) <= AT_ONCE_ROWS:
                 continue
             tables |= {name: following.stream(name, *found) for name, found in contents.items()}
-            for step in self._steps(due, [kept.text for kept in sampled.kept]):
+            for step in kept_steps(due, [kept.text for kept in sampled.kept]):
                 tasks[step.text.name] = Task(_NOTHING, frozenset(contents), 0, query=query, limits=due.limits, patience_ms=patience_ms,
                                              kept=(step,), in_shards=sampled.in_shards)
         if tasks:
@@ -186,17 +168,12 @@ class Executor:
 
     def forget(self, query: str) -> None:
         """Drop what is kept for a query."""
-        self._drop(query)
+        self._closures.drop(query)
         self._sampled.pop(query, None)
         self._tasks.forget(query)
         self._paces.forget(query)
-        self.choices.pop(query, None)
+        self._choices.forget(query)
         self.ran.pop(query, None)
-        self._too_large.discard(query)
-        self._over.pop(query, None)
-        self._in_shards.pop(query, None)
-        self._equal.forget(query)
-        self._sharing.forget(query)
         self._shapes.forget(query)
         self._homes.forget(query)
         self._sql.forget(query)
@@ -219,8 +196,7 @@ class Executor:
         if self._beside is not None:
             self._beside.abandon()
         self._sql.end()
-        for query in list(self._closures):
-            self._drop(query)
+        self._closures.close()
         self._sql.close()
         self._end_following()
 
@@ -239,116 +215,15 @@ class Executor:
 
     def _job(self, due: Due) -> PlanJob:
         """A plan as the executor and the strategy that are chosen run it."""
-        compiled, evaluation = due.compiled, due.evaluation
-        windows = compiled.statement.windows
-        ranges = needed(windows, evaluation)
-        rows = sum(due.streams[iri].rows for iri in ranges)
-        compiled.adapt(rows, lambda: merge_estimates([*(content.estimate() for content in due.streams.values()),
-                                                      *map(table_estimate, due.graphs.values())]))
-        keeping = compiled.with_goal or compiled
-        by_rounds = due.paths in ("sql", "graphframes") and bool(compiled.text("sql", True).rounds)
-        forced = self.force_executor or ("sql" if by_rounds else None)
-        keeps = due.query not in self._too_large and forced != "sql" and self._keeps(due, keeping, rows)
-        by_representatives = self._by_representatives(due, rows, keeps)
-        if by_representatives:
-            assert compiled.by_representatives is not None
-            keeps, compiled = False, compiled.by_representatives
-            due = replace(due, compiled=compiled)
-            self._drop(due.query)
-        divided = due.compiled.in_shards is not None and self._in_shards.get(due.query, True)
-        resident = self._tasks.memory // RESIDENT_BYTES * (self._tasks.shards if divided else 1)
-        most = self.closed_rows if compiled.closures and not keeps else resident if self._following or keeps else LOCAL_ROWS
-        executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self._too_large else "sql")
-        closures = None
-        if keeps and executor == "local":
-            compiled, due = keeping, replace(due, compiled=keeping)
-            closures = self._kept_closures(due)
-        typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
-        form: Form = "plain"
-        if executor == "sql":
-            why = self._why_sql(due, rows, most, by_rounds)
-        else:
-            form, why = self._sampling(due, rows)
-        if by_representatives:
-            why = by_representatives
-        elif executor == "local" and not keeps and form != "shared" and self._divides(due, rows):
-            assert compiled.in_shards is not None
-            compiled = compiled.in_shards
-        if closures is not None and form == "plain":
-            why = f"its closures are kept: {compiled.change_in_words}"
-        samples = form in ("sampled", "shared")
-        strategy: StrategyName = "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute"
-        self.choices[due.query] = executor, strategy
-        if closures is not None:
-            compiled = compiled.with_own_closures(closures.mark, static=False)
-        elif executor == "sql" and compiled.closures:
-            # Plans run side by side in one session, so the names of a query's closures end in its hash: its own may hold '-' and '.'.
-            compiled = compiled.with_own_closures(hashlib.sha256(due.query.encode()).hexdigest()[:8], static=True)
-        text = compiled.text(executor, typed, form)
-        kinds: Kinds = frozenset().union(*(content.kinds for content in due.streams.values())) if executor == "local" else ANY_KIND
-
-        def named(text: PlanText) -> bool:
-            return len(due.ticks) == 1 and not text.closures and not text.rounds and not text.parts and all(
-                isinstance(source, (KeptSource, StaticSource)) for source in text.sources) and executor == "local"
-
-        def below(text: PlanText) -> list[str]:
-            written_for = replace(evaluation, named=named(text))
-            return [*source_texts(text.sources, windows, written_for, DIALECTS[executor]),
-                    *(panes.text(windows, written_for) for panes in text.panes),
-                    *(f"{name} AS (SELECT * FROM {_gathered_table(due.query, name)})" for name, _ in text.parts)]
-
-        def written() -> PlanText:
-            return compiled.text(executor, typed, form, kinds)
-
-        def part(number: int) -> Part:
-            def its_text() -> PlanText:
-                return written().parts[number][1]
-
-            name, its = text.parts[number]
-            steps = self._steps(due, compiled.kept_texts(its, typed))
-            return Part(_gathered_table(due.query, name), lambda: its_text().statement(below(its_text())),
-                        its.tables.union(*((*step.text.tables, *step.text.graphs) for step in steps)), steps,
-                        lambda: _pane_steps(its_text(), windows, evaluation),
-                        lambda: numbers_of(windows, evaluation) if named(its) else {})
-
-        kept = self._steps(due, compiled.kept_texts(text, typed))
-        names = {table for step in kept for table in (*step.text.tables, *step.text.graphs)}
-        names |= text.tables
-        own = {} if due.derived is None or compiled.derived is None else {timed_table(compiled.derived): due.derived}
-        rounds = tuple((part, *text.pairs(below(text), part)) for part in text.rounds)
-        ahead = executor == "sql" and rows <= self.closed_rows and due.query not in self._too_large
-        closer: ExecutorName = "local" if ahead else executor
-        texts = compiled.text(closer, typed).closures
-        names |= tables([leaf for closure in texts for leaf in closure.source.base
-                         if closures is None or not isinstance(leaf, ValiditySource)], windows)
-        constants = {name: table for closure in texts for name, table in compiled.constants_of(closure).items()}
-        if closures is None:
-            closings = tuple(closure.ready(source_texts(closure.source.base, windows, evaluation, DIALECTS[closer])) for closure in texts)
-        else:
-            new = {iri: f"{stream_table(iri)}_{closures.mark}" for iri in due.streams}
-            closings = tuple(closures.closing(text, evaluation, new) for text in texts)
-            own |= {new[iri]: content.after(max(closures.seen, due.since)) for iri, content in due.streams.items()}
-            rows = sum(own[name].num_rows for name in new.values())
-        shape = compiled.shape if form == "shared" and not own and not closings else None
-        job = PlanJob(due, evaluation, executor, lambda: written().statement(below(written())),
-                      frozenset(names | own.keys() | constants.keys()), rows * len(due.ticks), closures, own, constants, rounds=rounds,
-                      closings=closings, ahead=ahead, kept=kept, panes=lambda: _pane_steps(written(), windows, evaluation),
-                      given=lambda: numbers_of(windows, evaluation) if named(text) else {}, shape=shape, typed=typed, kinds=kinds,
-                      parts=tuple(map(part, range(len(text.parts)))), is_part=bool(text.parts) and not text.select)
-        self.ran[due.query] = Ran(executor, strategy, form, why, rows * len(due.ticks), tuple(step.text.name for step in job.all_kept),
+        choice = self._choices.of(due)
+        job = written(choice)
+        relations = tuple(step.text.name for step in job.all_kept)
+        self.ran[due.query] = Ran(choice.executor, choice.strategy, choice.form, choice.why, job.cost, relations,
                                   shards=self._tasks.shards if job.parts else 1)
         self._sampled.pop(due.query, None)
-        if job.all_kept and not own and not closings:
-            self._sampled[due.query] = _Sampled(due, job.read, job.all_kept, bool(job.parts))
+        if job.all_kept and not job.own and not job.closings:
+            self._sampled[due.query] = _Sampled(job.due, job.read, job.all_kept, bool(job.parts))
         return job
-
-    def _divides(self, due: Due, rows: int) -> bool:
-        """Whether a plan is evaluated in shards: from some size on, so that its tables are not brought to others each time it changes."""
-        if self._tasks.shards < 2 or self._following is None or due.derived is not None:
-            return False
-        if due.query not in self._in_shards and rows < self._shard_rows:
-            return False
-        return self._in_shards.setdefault(due.query, True) and due.compiled.in_shards is not None
 
     def _home(self, job: PlanJob) -> int:
         """The shard whose worker runs a job that is not divided: closures, and rules with a time of their own, are spread over all."""
@@ -360,78 +235,9 @@ class Executor:
     def _timed_job(self, due: Due) -> PlanJob:
         """A step of a program with a time of its own, from what is new."""
         job = self.programs.job(due)
-        self.choices[due.query] = ("local", "incremental")
+        self._choices.made[due.query] = ("local", "incremental")
         self.ran[due.query] = Ran("local", "incremental", "plain", "a program goes on from what it holds", job.cost)
         return job
-
-    def _keeps(self, due: Due, keeping: Compiled, rows: int) -> bool:
-        """Whether its closures with intervals are kept, in the form of the query that is best for that; a program's are."""
-        if not keeping.keeps_closures:
-            return False
-        if self.force_strategy or due.query in self._closures or isinstance(due.compiled.statement.query, Program):
-            return self.force_strategy != "recompute"
-        # Closures are better made anew where more changes between evaluations than a tenth of a window of 10,000 rows, a third of 100,000,
-        # three fifths of 1,000,000 (docs/maintenance.md).
-        return rows > KEPT_ROWS and due.compiled.changing <= 0.25 * math.log10(rows / KEPT_ROWS)
-
-    def _by_representatives(self, due: Due, rows: int, keeps: bool) -> str:
-        """Why its closures are computed by representatives of equal terms, anew at each T; empty where the rules of equality are applied as
-        they stand. Closures that are kept are given up for that where these rules would derive more than the windows have."""
-        known = due.compiled.equality
-        if due.compiled.by_representatives is None or rows > self.closed_rows or due.query in self._too_large:
-            return ""
-        statements = known.statements + sum(content.count(SAME_AS) for content in due.streams.values())
-        stated = f"{statements} statements of it in streams and graphs"
-        if not keeps:
-            why = stated if statements else "rules may derive it" if known.is_derived else ""
-        else:
-            derived = self._equal.derived(due, statements)
-            why = f"of {stated} its rules would derive some {derived} facts" if derived > max(rows, KEPT_ROWS) else ""
-        return f"owl:sameAs by representatives: {why}" if why else ""
-
-    def _why_sql(self, due: Due, rows: int, most: int, by_rounds: bool) -> str:
-        """Why a plan is one of Spark SQL: `most` rows are evaluated in tasks, closures of paths `by_rounds` are not."""
-        if self.force_executor is not None:
-            return "it is made to be one of Spark SQL"
-        if by_rounds and due.paths is not None:
-            return f"its paths are to be closed {WORDS[due.paths]}"
-        return "it needs more memory than a worker has" if due.query in self._too_large else f"{rows} rows are more than {most}"
-
-    def _sampling(self, due: Due, rows: int) -> tuple[Form, str]:
-        """Whether what its patterns find is kept, and in which relations, and why: those that many queries share cost little, however few
-        rows."""
-        if self._following is None or self.force_strategy == "recompute":
-            return "plain", "its windows are evaluated anew"
-        if self._over.get(due.query, 0) >= MOST_OVER:
-            return "plain", "what its patterns find needed more time or memory than an evaluation has"
-        if (users := self._sharing.users(due.query, due.compiled)) >= SHARED_BY:
-            return "shared", f"what its patterns find is kept for {users} queries, which differ in constants and filters only"
-        if due.compiled.sampled is None:
-            return "plain", "nothing that its patterns find can be kept"
-        whole: int = rows + sum(table.num_rows for table in due.graphs.values())
-        if not self.force_strategy and whole <= INCREMENTAL_ROWS:
-            return "plain", f"{whole} rows are soon evaluated anew"
-        if not self.force_strategy and due.compiled.changing * rows > MOST_NEW * whole:
-            return "plain", due.compiled.change_in_words
-        return "sampled", f"what its patterns find is kept: {due.compiled.change_in_words}"
-
-    def _steps(self, due: Due, texts: Sequence[KeptText]) -> tuple[KeptStep, ...]:
-        """The kept relations that a query samples, each with the time from which on it needs the facts of its streams."""
-        oldest = {stream_table(iri, key): content.oldest for iri, content in due.streams.items() for key in KEYS}
-        return tuple(KeptStep(text, tuple(oldest[table] for table in text.tables)) for text in texts)
-
-    def _kept_closures(self, due: Due) -> KeptClosures:
-        """What is kept of the closures of a query, from now on if not yet."""
-        kept = self._closures.get(due.query)
-        if kept is None or kept.compiled is not due.compiled:
-            self._drop(due.query)
-            kept = self._closures[due.query] = KeptClosures(due.compiled, self._tasks.work / "closures", f"k{next(self._marks)}")
-        return kept
-
-    def _drop(self, query: str) -> None:
-        kept = self._closures.pop(query, None)
-        if kept is not None:
-            kept.close()
 
     # -- running
 
@@ -456,7 +262,7 @@ class Executor:
         """Jobs in one shard in place of those for which shards found more than an answer may have: all of it need not be in the answer."""
         for number, job in enumerate(jobs):
             if job.parts and isinstance(job.answer, LimitExceeded) and job.answer.limit in ("evaluation_rows", "evaluation_bytes"):
-                self._in_shards[job.due.query] = False
+                self._choices.keep_whole(job.due.query)
                 yield from self._made_again(jobs, number, "shards find more than an answer may have")
 
     def _unkept(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
@@ -467,12 +273,12 @@ class Executor:
             if not job.all_kept:
                 continue
             if isinstance(failure, Found):
-                self._over.pop(query, None)
+                self._choices.is_kept(query)
             elif isinstance(failure, Postponed):
-                self._over[query] = self._over.get(query, 0) + 1
+                self._choices.was_over(query, failure)
             elif isinstance(failure, LimitExceeded) and (
                     failure.limit == "worker_memory" or failure.limit == "evaluation_ms" and len(job.due.ticks) == 1):
-                self._over[query] = MOST_OVER
+                self._choices.was_over(query, failure)
                 yield from self._made_again(jobs, number, "what its patterns find needs more than an evaluation has")
 
     def _by_sql(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
@@ -480,9 +286,9 @@ class Executor:
         all; the query stays there."""
         for number, job in enumerate(jobs):
             over = isinstance(job.answer, LimitExceeded) and job.answer.limit == "worker_memory"
-            if over and job.step is None and (job.ahead or job.executor == "local" and self.force_executor is None):
-                self._too_large.add(job.due.query)
-                self._drop(job.due.query)
+            if over and job.step is None and (job.ahead or job.executor == "local" and self._choices.force_executor is None):
+                self._choices.too_large.add(job.due.query)
+                self._closures.drop(job.due.query)
                 yield from self._made_again(jobs, number, "it needs more memory than a worker has")
 
     def _made_again(self, jobs: list[PlanJob], number: int, postponed: str = "") -> list[PlanJob]:
@@ -507,7 +313,7 @@ class Executor:
             job = jobs[number]
             if job.due.query in mended or job.closures is not None and job.closures.lacks(failure):
                 logging.getLogger(__name__).warning("the evaluation of %s is made again: %s", job.due.query, failure)
-                self._drop(job.due.query)
+                self._closures.drop(job.due.query)
                 yield from self._made_again(jobs, number)
 
     def _run_local(self, jobs: list[PlanJob], together: bool = True) -> None:
@@ -572,8 +378,7 @@ class Executor:
         return self._run_tasks(tasks, self._tables(jobs))
 
     def _run_tasks(self, tasks: Sequence[Task], tables: Mapping[str, pa.Table | Followed]) -> Sequence[Found | Exception]:
-        kept = list(self._closures.values())    # others may add to it
-        alive = self.programs.marks.union(*(closures.states for closures in kept))
+        alive = self.programs.marks.union(*(closures.states for closures in self._closures.values()))
         if self._following is None:
             return self._tasks.run(tasks, tables, alive if self._forgets else None)
         found = self._tasks.run(tasks, tables, alive | self._following.used, may_stay=True)
@@ -623,14 +428,14 @@ class Executor:
         try:
             return self._answers_of(job)
         except Exception as failure:  # an answer that cannot be read is that query's failure
-            self._drop(job.due.query)
+            self._closures.drop(job.due.query)
             return failures(job.due, failure)
 
     def _answers_of(self, job: PlanJob) -> list[Answer]:
         if isinstance(job.answer, Postponed):   # what was kept before it stays
             return failures(job.due, job.answer)
         if isinstance(job.answer, BaseException) or job.answer is None:
-            self._drop(job.due.query)
+            self._closures.drop(job.due.query)
             return failures(job.due, job.answer or QueryFailed("no answer"))
         if job.step is not None:
             return [self.programs.answer(job.due, job.answer.table)]
@@ -649,17 +454,6 @@ class Executor:
 def _contents(due: Due, names: frozenset[str]) -> dict[str, tuple[StreamContent, Key]]:
     """The contents that tables of these names follow, with the keys by which they are shared out."""
     return {name: (content, key) for iri, content in due.streams.items() for key in KEYS if (name := stream_table(iri, key)) in names}
-
-
-def _gathered_table(query: str, part: str) -> str:
-    """The table with what shards have found for a query."""
-    return f"{part}_{hashlib.sha256(query.encode()).hexdigest()[:16]}"
-
-
-def _pane_steps(text: PlanText, windows: Sequence[StreamSource], evaluation: Evaluation) -> tuple[PaneStep, ...]:
-    """What a text asks of panes at each T."""
-    return tuple(PaneStep(one.table(windows), tuple(one.windows(windows, tick, evaluation) for tick in evaluation.ticks), evaluation.since)
-                 for one in text.panes)
 
 
 def _shown(due: Due) -> Shown | None:

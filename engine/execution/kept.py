@@ -5,6 +5,7 @@ the valid windows of CoDeR (Monks et al., "Continuous Deductive Reasoning over S
 lost a justification, since each knows until when its best one lasts.
 """
 
+import itertools
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -66,6 +67,40 @@ class KeptClosures:
             closing = text.ready(prefix, kept)
             self._ready[text.name] = text, closing
         return replace(closing, first=f"WITH {', '.join(prefix)} {text.base}", kept=kept)
+
+
+class QueryClosures:
+    """The kept closures of queries; their segments go into folders of their own in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._marks = itertools.count(1)
+        self._kept: dict[str, KeptClosures] = {}
+
+    def __contains__(self, query: str) -> bool:
+        return query in self._kept
+
+    def of(self, query: str, compiled: Compiled) -> KeptClosures:
+        """What is kept of the closures of a query in this form, from now on if not yet."""
+        kept = self._kept.get(query)
+        if kept is None or kept.compiled is not compiled:
+            self.drop(query)
+            kept = self._kept[query] = KeptClosures(compiled, self._folder, f"k{next(self._marks)}")
+        return kept
+
+    def values(self) -> list[KeptClosures]:
+        """All of them. Another thread may add some meanwhile."""
+        return list(self._kept.values())
+
+    def drop(self, query: str) -> None:
+        """Keep nothing of a query any more."""
+        if (kept := self._kept.pop(query, None)) is not None:
+            kept.close()
+
+    def close(self) -> None:
+        """Keep nothing of any."""
+        for query in list(self._kept):
+            self.drop(query)
 
 
 class _Segments:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.execution import executor, plan_job
-from engine.execution.executor import CLOSED_ROWS, StrategyName
+from engine.execution.choices import CLOSED_ROWS, StrategyName
 from engine.execution.plan_job import CloseAhead, ExecutorName, PlanJob, Took
 from engine.facts import FACTS
 from engine.plan.graphs import Way

@@ -24,9 +24,10 @@ import pyarrow.compute as pc
 import pyoxigraph
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.choices import StrategyName
 from engine.execution.content import StreamContent
 from engine.execution.due import Due
-from engine.execution.executor import Executor, StrategyName
+from engine.execution.executor import Executor
 from engine.execution.own_process import OwnProcess
 from engine.facts import FACTS
 from engine.functions.typed import typed_columns

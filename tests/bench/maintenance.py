@@ -122,7 +122,7 @@ def by_executor(executor: Executor, edges: Edges, changed: int, chosen: dict[Any
     chosen = {} if chosen is None else chosen
     graphs = {TBOX: graph_table((TRANSITIVE,))}
     compiled = compile_statement(parse(question(_step(edges, changed))), Catalog({STREAM: "event"}, graphs), "inside")
-    strategy, content = executor.force_strategy, StreamContent()
+    strategy, content = executor._choices.force_strategy, StreamContent()
     try:
         before = 0
         for tick, gone, come in _windows(edges, changed):

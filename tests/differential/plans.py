@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.choices import StrategyName
 from engine.execution.content import StreamContent
 from engine.execution.due import Due
-from engine.execution.executor import Executor, StrategyName
+from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
 from engine.ir.spans import DiagnosticError
 from engine.records import Event

@@ -11,10 +11,11 @@ import pytest
 
 from engine.compiler import Catalog, compile_statement
 from engine.execution import executor as executor_module
+from engine.execution.choices import SHARED_BY
 from engine.execution.compiled import Compiled
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
-from engine.execution.executor import SHARED_BY, Executor
+from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
 from engine.limits import LimitExceeded, Postponed
 from engine.records import Event
@@ -113,7 +114,7 @@ def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: py
                 "shared": Executor(sharing, force_strategy="incremental"),
                 "in shards": Executor(shards, force_strategy=chance.choice(("incremental", "recompute")), shard_rows=0),
                 "recompute": Executor(plain, force_strategy="recompute", forgets=False)}
-        monkeypatch.setattr(ways["shared"]._sharing, "users", lambda *_: SHARED_BY)
+        monkeypatch.setattr(ways["shared"]._choices.sharing, "users", lambda *_: SHARED_BY)
         own = {strategy: compiled(QUERIES[name], "q") for strategy in ways}
         assert own["incremental"].sampled is not None, "it keeps something"
         since, position, graphs = chance.choice((-1, 20)), 1, {G: graph(chance)} if ":g" in QUERIES[name] else {}

@@ -132,6 +132,6 @@ def test_only_tasks_of_the_pump_may_stay_where_tables_stay(tmp_path: Path) -> No
     tasks = Small(tmp_path)
     executor = Executor(tasks, Sql())
     for one in (executor, executor.beside(), Executor(tasks, Sql(), forgets=False)):
-        one._too_large.clear()
+        one._choices.too_large.clear()
         evaluated(one)
     assert tasks.may_stay == [True, False, False]

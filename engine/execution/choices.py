@@ -1,0 +1,198 @@
+"""How the evaluations of a query are made: by which executor and strategy, in which form of the plan, and why; by the sizes of windows, and
+by what earlier evaluations have shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from engine.execution.compiled import LOCAL_ROWS, RESIDENT_BYTES, Compiled, Form
+from engine.execution.content import merge_estimates, table_estimate
+from engine.execution.due import Due
+from engine.execution.equality import EqualTerms
+from engine.execution.kept import KeptClosures, QueryClosures
+from engine.execution.plan_job import ExecutorName, Tasks
+from engine.execution.shapes import Sharing
+from engine.ir.statement import Program
+from engine.ir.terms import SAME_AS
+from engine.limits import LimitExceeded, Postponed
+from engine.plan.graphs import WORDS
+from engine.sql.sources import needed
+
+StrategyName = Literal["recompute", "incremental"]
+
+INCREMENTAL_ROWS = 20_000
+MOST_OVER = 2           # after so many postponed evaluations in a row nothing is kept for a query
+SHARED_BY = 4           # so many queries share what patterns find without their constants and filters
+MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
+KEPT_ROWS = 4_000       # above so many rows of windows closures are kept, if little changes (`_keeps`)
+SHARD_ROWS = 20_000     # from so many rows of windows on a query is evaluated in shards, where there are several and it can be
+NO_LIMIT = 1 << 60
+CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How the evaluations of `due`, over so many `rows` of windows, are made: the form of the query that is run (`compiled`), its executor,
+    strategy, and form of plan, and `why`. It compares by typed columns where it is `typed`. Its `closures` are kept, or made anew (None);
+    those of a plan of Spark SQL by tasks `ahead` of it, or by rounds of Spark jobs."""
+
+    due: Due
+    compiled: Compiled
+    executor: ExecutorName
+    strategy: StrategyName
+    form: Form
+    why: str
+    rows: int
+    typed: bool
+    closures: KeptClosures | None
+    ahead: bool
+
+
+class Choices:
+    """Chooses; remembers what was chosen (`made`, by query) and what was too large."""
+
+    def __init__(self, tasks: Tasks, closures: QueryClosures, *, force_executor: ExecutorName | None, force_strategy: StrategyName | None,
+                 closed_rows: int, shard_rows: int, stays: bool, shared: Choices | None) -> None:
+        """Closures of more than `closed_rows` are made by rounds of Spark jobs; plans are evaluated in shards from `shard_rows` on. Whether
+        tables stay in the workers of `tasks`. What it knows of queries beyond one evaluation is that of `shared`, too."""
+        self._tasks, self.closures = tasks, closures
+        self.force_executor, self.force_strategy = force_executor, force_strategy
+        self.closed_rows, self._shard_rows, self._stays = closed_rows, shard_rows, stays
+        self.made: dict[str, tuple[ExecutorName, StrategyName]] = {} if shared is None else shared.made
+        self.too_large: set[str] = set() if shared is None else shared.too_large
+        self._in_shards: dict[str, bool] = {}   # by query, whether it may be; known from its first evaluation over `shard_rows`
+        self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
+        self.sharing, self._equal = Sharing(), EqualTerms()
+
+    def of(self, due: Due) -> Choice:
+        """How the evaluations that are due are made."""
+        compiled = due.compiled
+        ranges = needed(compiled.statement.windows, due.evaluation)
+        rows = sum(due.streams[iri].rows for iri in ranges)
+        compiled.adapt(rows, lambda: merge_estimates([*(content.estimate() for content in due.streams.values()),
+                                                      *map(table_estimate, due.graphs.values())]))
+        keeping = compiled.with_goal or compiled
+        by_rounds = due.paths in ("sql", "graphframes") and bool(compiled.text("sql", True).rounds)
+        forced = self.force_executor or ("sql" if by_rounds else None)
+        keeps = due.query not in self.too_large and forced != "sql" and self._keeps(due, keeping, rows)
+        by_representatives = self._by_representatives(due, rows, keeps)
+        if by_representatives:
+            assert compiled.by_representatives is not None
+            keeps, compiled = False, compiled.by_representatives
+            due = replace(due, compiled=compiled)
+            self.closures.drop(due.query)
+        divided = due.compiled.in_shards is not None and self._in_shards.get(due.query, True)
+        resident = self._tasks.memory // RESIDENT_BYTES * (self._tasks.shards if divided else 1)
+        most = self.closed_rows if compiled.closures and not keeps else resident if self._stays or keeps else LOCAL_ROWS
+        executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self.too_large else "sql")
+        closures = None
+        if keeps and executor == "local":
+            compiled, due = keeping, replace(due, compiled=keeping)
+            closures = self.closures.of(due.query, due.compiled)
+        typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
+        form: Form = "plain"
+        if executor == "sql":
+            why = self._why_sql(due, rows, most, by_rounds)
+        else:
+            form, why = self._sampling(due, rows)
+        if by_representatives:
+            why = by_representatives
+        elif executor == "local" and not keeps and form != "shared" and self._divides(due, rows):
+            assert compiled.in_shards is not None
+            compiled = compiled.in_shards
+        if closures is not None and form == "plain":
+            why = f"its closures are kept: {compiled.change_in_words}"
+        samples = form in ("sampled", "shared")
+        strategy: StrategyName = "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute"
+        self.made[due.query] = executor, strategy
+        if closures is not None:
+            compiled = compiled.with_own_closures(closures.mark, static=False)
+        elif executor == "sql" and compiled.closures:
+            # Plans run side by side in one session, so the names of a query's closures end in its hash: its own may hold '-' and '.'.
+            compiled = compiled.with_own_closures(hashlib.sha256(due.query.encode()).hexdigest()[:8], static=True)
+        ahead = executor == "sql" and rows <= self.closed_rows and due.query not in self.too_large
+        return Choice(due, compiled, executor, strategy, form, why, rows, typed, closures, ahead)
+
+    def keep_whole(self, query: str) -> None:
+        """Shards have found more for a query than an answer may have: it is evaluated whole from now on."""
+        self._in_shards[query] = False
+
+    def is_kept(self, query: str) -> None:
+        """What is kept for a query was not too much."""
+        self._over.pop(query, None)
+
+    def was_over(self, query: str, failure: LimitExceeded | Postponed) -> None:
+        """What is kept for a query needed more than an evaluation has, or more time than others wait."""
+        self._over[query] = MOST_OVER if isinstance(failure, LimitExceeded) else self._over.get(query, 0) + 1
+
+    def forget(self, query: str) -> None:
+        """The query is gone."""
+        self.made.pop(query, None)
+        self.too_large.discard(query)
+        self._over.pop(query, None)
+        self._in_shards.pop(query, None)
+        self._equal.forget(query)
+        self.sharing.forget(query)
+
+    def _divides(self, due: Due, rows: int) -> bool:
+        """Whether a plan is evaluated in shards: from some size on, so that its tables are not brought to others each time it changes."""
+        if self._tasks.shards < 2 or not self._stays or due.derived is not None:
+            return False
+        if due.query not in self._in_shards and rows < self._shard_rows:
+            return False
+        return self._in_shards.setdefault(due.query, True) and due.compiled.in_shards is not None
+
+    def _keeps(self, due: Due, keeping: Compiled, rows: int) -> bool:
+        """Whether its closures with intervals are kept, in the form of the query that is best for that; a program's are."""
+        if not keeping.keeps_closures:
+            return False
+        if self.force_strategy or due.query in self.closures or isinstance(due.compiled.statement.query, Program):
+            return self.force_strategy != "recompute"
+        # Closures are better made anew where more changes between evaluations than a tenth of a window of 10,000 rows, a third of 100,000,
+        # three fifths of 1,000,000 (docs/maintenance.md).
+        return rows > KEPT_ROWS and due.compiled.changing <= 0.25 * math.log10(rows / KEPT_ROWS)
+
+    def _by_representatives(self, due: Due, rows: int, keeps: bool) -> str:
+        """Why its closures are computed by representatives of equal terms, anew at each T; empty where the rules of equality are applied as
+        they stand. Closures that are kept are given up for that where these rules would derive more than the windows have."""
+        known = due.compiled.equality
+        if due.compiled.by_representatives is None or rows > self.closed_rows or due.query in self.too_large:
+            return ""
+        statements = known.statements + sum(content.count(SAME_AS) for content in due.streams.values())
+        stated = f"{statements} statements of it in streams and graphs"
+        if not keeps:
+            why = stated if statements else "rules may derive it" if known.is_derived else ""
+        else:
+            derived = self._equal.derived(due, statements)
+            why = f"of {stated} its rules would derive some {derived} facts" if derived > max(rows, KEPT_ROWS) else ""
+        return f"owl:sameAs by representatives: {why}" if why else ""
+
+    def _why_sql(self, due: Due, rows: int, most: int, by_rounds: bool) -> str:
+        """Why a plan is one of Spark SQL: `most` rows are evaluated in tasks, closures of paths `by_rounds` are not."""
+        if self.force_executor is not None:
+            return "it is made to be one of Spark SQL"
+        if by_rounds and due.paths is not None:
+            return f"its paths are to be closed {WORDS[due.paths]}"
+        return "it needs more memory than a worker has" if due.query in self.too_large else f"{rows} rows are more than {most}"
+
+    def _sampling(self, due: Due, rows: int) -> tuple[Form, str]:
+        """Whether what its patterns find is kept, and in which relations, and why: those that many queries share cost little, however few
+        rows."""
+        if not self._stays or self.force_strategy == "recompute":
+            return "plain", "its windows are evaluated anew"
+        if self._over.get(due.query, 0) >= MOST_OVER:
+            return "plain", "what its patterns find needed more time or memory than an evaluation has"
+        if (users := self.sharing.users(due.query, due.compiled)) >= SHARED_BY:
+            return "shared", f"what its patterns find is kept for {users} queries, which differ in constants and filters only"
+        if due.compiled.sampled is None:
+            return "plain", "nothing that its patterns find can be kept"
+        whole: int = rows + sum(table.num_rows for table in due.graphs.values())
+        if not self.force_strategy and whole <= INCREMENTAL_ROWS:
+            return "plain", f"{whole} rows are soon evaluated anew"
+        if not self.force_strategy and due.compiled.changing * rows > MOST_NEW * whole:
+            return "plain", due.compiled.change_in_words
+        return "sampled", f"what its patterns find is kept: {due.compiled.change_in_words}"
