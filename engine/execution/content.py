@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from threading import Lock
 from weakref import ref
 
 import pyarrow as pa
@@ -229,8 +230,13 @@ class Following:
         shares = self._shares
         if not key or shares is None:
             return table
-        parts = lru_cache(maxsize=2)(lambda part: shares.of(table.after(part), key))     # new rows, and all of them
-        return replace(table, rows=table.rows // shares.shards, share=lambda part, shard: parts(part)[shard])
+        parts, lock = lru_cache(maxsize=2)(lambda part: shares.of(table.after(part), key)), Lock()   # new rows, and all of them
+
+        def share(part: int, shard: int) -> pa.Table:
+            with lock:      # bundles of several shards are made side by side
+                return parts(part)[shard]
+
+        return replace(table, rows=table.rows // shares.shards, share=share)
 
     def _known(self, name: str, token: str) -> tuple[int, ...]:
         """The last part of a content that each shard's worker was brought."""

@@ -79,7 +79,7 @@ class OwnProcess:
                 if self._running & self._cancelled:     # since they were chosen
                     return []
                 return run_in_shards(tasks, tables, self.shards, alive, self._told, lambda bundles: (
-                    result for shard, bundle in bundles.items() for result in run_bundles([bundle], self._connections[shard])))
+                    result for shard, bundle in bundles.items() for result in run_bundles([bundle()], self._connections[shard])))
             except Exception:   # an interrupt may come before or behind a task, too
                 if self._running & self._cancelled:
                     return []

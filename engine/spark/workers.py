@@ -173,13 +173,16 @@ class ResidentTask:
             self.close()
 
 
-def run_side_by_side(residents: Sequence[ResidentTask], number: int, bundles: Mapping[int, bytes]) -> list[Result]:
-    """What the tasks of bundles give, each in the worker of its shard. All are waited for; raises what the first one raised."""
+def run_side_by_side(residents: Sequence[ResidentTask], number: int, bundles: Mapping[int, Callable[[], bytes]]) -> list[Result]:
+    """What the tasks of bundles give, each made and run for itself in the worker of its shard. All are waited for; raises what the first
+    one raised."""
+    def run(shard: int, bundle: Callable[[], bytes]) -> list[Result]:
+        return residents[shard].run(number, bundle())
+
     if len(bundles) == 1:
-        [(shard, bundle)] = bundles.items()
-        return residents[shard].run(number, bundle)
+        return [result for made in bundles.items() for result in run(*made)]
     with ThreadPoolExecutor(len(bundles), "shard") as pool:
-        waiting = [pool.submit(residents[shard].run, number, bundle) for shard, bundle in bundles.items()]
+        waiting = [pool.submit(run, *made) for made in bundles.items()]
     return [result for one in waiting for result in one.result()]
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -142,17 +143,17 @@ def run_bundled(tasks: Sequence[Task], tables: Tables, workers: int, alive: froz
 
 
 def run_in_shards(tasks: Sequence[Task], tables: Tables, shards: int, alive: frozenset[str] | None, told: dict[int, frozenset[str] | None],
-                  run: Callable[[Mapping[int, bytes]], Iterable[Result]]) -> list[Found | Exception]:
+                  run: Callable[[Mapping[int, Callable[[], bytes]]], Iterable[Result]]) -> list[Found | Exception]:
     """The answers of tasks, as of `run_bundled`, from so many shards, or the only one, that have a worker each. `run` hands each shard's
-    worker its bundle, all side by side. `told` remembers what each shard last heard to be alive: it hears of changes though it has
-    no task."""
+    worker its bundle, all made and run side by side. `told` remembers what each shard last heard to be alive: it hears of changes though it
+    has no task."""
     waiting = {shard: [number for number, task in enumerate(tasks) if shard in task.shards(shards)] for shard in range(shards)}
     waiting = {shard: numbers for shard, numbers in waiting.items() if numbers or shard in told and told[shard] != alive}
     told |= dict.fromkeys(waiting, alive)
     behind: dict[int, frozenset[str]] = {}
     found: list[list[Result]] = [[] for _ in tasks]
     while waiting:
-        results = list(run({shard: _bundle(numbers, tasks, tables, alive, behind.get(shard, frozenset()), shard)
+        results = list(run({shard: partial(_bundle, numbers, tasks, tables, alive, behind.get(shard, frozenset()), shard)
                             for shard, numbers in waiting.items()}))
         lacking = {shard: failure.tables for shard, *_, failure in results if isinstance(failure, Behind)}
         for result in results:
