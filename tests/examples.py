@@ -18,7 +18,7 @@ def examples(short: int, long: int) -> settings:
     return settings(max_examples=many(short, long))
 
 
-def every_other(names: Iterable[str], others: Sequence[Any]) -> list[Any]:
+def rotated(names: Iterable[str], others: Sequence[Any]) -> list[Any]:
     """Each name with each of the others, as parameters: in `make test-long` with all of them, else with one, another from name to name."""
     return [pytest.param(name, others[(number + more) % len(others)], marks=[pytest.mark.long] * (more > 0))
             for number, name in enumerate(names) for more in range(len(others))]

@@ -26,7 +26,7 @@ from engine.sql.kept import KeptView
 from engine.sql.sources import closure_table
 from engine.worker import equality, resident, timed_task
 from engine.worker.closures import close, drop_relation, forget, go_on
-from engine.worker.database import cursors, database, kept_beside, own_threads, prepared, register, use_threads
+from engine.worker.database import cursors, database, notes_of, own_threads, prepared, register, use_threads
 from engine.worker.guard import check_size, end_overdue, fetched, guarded, out_of_memory
 from engine.worker.panes import PaneStep
 from engine.worker.resident import Behind, Followed, KeptStep, follow, token_of
@@ -371,7 +371,7 @@ class Closures:
             return go_on(self._connection, closing)
         read = [(name, self._versions.get(name)) for name in closing.graphs] if closing.static else None
         # By name, the last used at the end; those of static graphs are the database's.
-        shelf, from_ = kept_beside(self._connection, __name__) if closing.static else self._made, (closing, read)
+        shelf, from_ = notes_of(self._connection, __name__) if closing.static else self._made, (closing, read)
         made = shelf.pop(closing.name, None)
         if made is None or made.from_ != from_:
             by_representatives = closing.equality is not None

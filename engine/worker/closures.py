@@ -21,7 +21,7 @@ from engine.ipc import read_file, write_file
 from engine.ir.terms import RDF_TYPE
 from engine.plan.derive import Seen
 from engine.sql.closing import Closing, Kept, Round, SeenRow, Segment, add_seen, all_seen, part_table, saturate, seen_text
-from engine.worker.database import ROW_GROUP, changed_rows, count_rows, few_threads, kept_beside, parsed, registered
+from engine.worker.database import ROW_GROUP, changed_rows, count_rows, few_threads, notes_of, parsed, registered
 from engine.worker.guard import streamed
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class _State:
 
 def _states(connection: duckdb.DuckDBPyConnection) -> dict[str, _State]:
     """The state tables of a database, by closure."""
-    return kept_beside(connection, __name__)
+    return notes_of(connection, __name__)
 
 
 def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None:

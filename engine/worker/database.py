@@ -87,7 +87,7 @@ def few_threads(connection: duckdb.DuckDBPyConnection, rows: int) -> Iterator[No
 
 
 def _threads(connection: duckdb.DuckDBPyConnection) -> _Threads:
-    known = kept_beside(connection, __name__)
+    known = notes_of(connection, __name__)
     if "threads" not in known:
         [(count,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         known["threads"] = _Threads(count, count)
@@ -152,7 +152,7 @@ def registered(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table,
 
 def parsed(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
     """A statement that comes again, as those of what is kept do: to parse one takes up to a third of its time (docs/decisions.md)."""
-    known: _Parsed = kept_beside(connection, __name__).setdefault("parsed", _Parsed())
+    known: _Parsed = notes_of(connection, __name__).setdefault("parsed", _Parsed())
     return known.of(connection, text)
 
 
@@ -195,14 +195,14 @@ def count_rows(connection: duckdb.DuckDBPyConnection, source: str) -> int:
     return int(count)
 
 
-def kept_beside(connection: duckdb.DuckDBPyConnection, kind: str) -> dict[str, Any]:
+def notes_of(connection: duckdb.DuckDBPyConnection, kind: str) -> dict[str, Any]:
     """What of a kind (the name of the module that keeps it) is known of tables that stay in a database from task to task, by name."""
     return _KEPT.setdefault(_ROOTS.get(connection, connection), {}).setdefault(kind, {})
 
 
 def cursors(connection: duckdb.DuckDBPyConnection, count: int) -> list[duckdb.DuckDBPyConnection]:
     """Further connections to a database, for other threads: made once."""
-    found: list[duckdb.DuckDBPyConnection] = kept_beside(connection, __name__).setdefault("cursors", [])
+    found: list[duckdb.DuckDBPyConnection] = notes_of(connection, __name__).setdefault("cursors", [])
     while len(found) < count:
         cursor = connection.cursor()
         _ROOTS[cursor] = connection
@@ -212,7 +212,7 @@ def cursors(connection: duckdb.DuckDBPyConnection, count: int) -> list[duckdb.Du
 
 def interrupt(connection: duckdb.DuckDBPyConnection) -> None:
     """End the statements that run in a database, on all its connections. From any thread."""
-    for each in (connection, *list(kept_beside(connection, __name__).get("cursors", ()))):
+    for each in (connection, *list(notes_of(connection, __name__).get("cursors", ()))):
         each.interrupt()
 
 

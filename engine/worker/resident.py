@@ -19,7 +19,7 @@ import pyarrow as pa
 from engine.arrays import each_once
 from engine.ipc import pack, unpack
 from engine.sql.kept import HASHED, Delta, KeptText, KeptView, Meeting, rest_macro
-from engine.worker.database import ROW_GROUP, changed_rows, count_rows, kept_beside, parsed, prepared, registered
+from engine.worker.database import ROW_GROUP, changed_rows, count_rows, notes_of, parsed, prepared, registered
 from engine.worker.hash_runs import NO_HASHES, Hashes, HashRuns
 from engine.worker.panes import PaneStep, PaneTable, cut, drop, fill, trim
 
@@ -172,7 +172,7 @@ def token_of(connection: duckdb.DuckDBPyConnection, name: str) -> object:
 
 
 def _held(connection: duckdb.DuckDBPyConnection) -> dict[str, Held]:
-    return kept_beside(connection, __name__)
+    return notes_of(connection, __name__)
 
 
 def held_of(connection: duckdb.DuckDBPyConnection, name: str) -> Held:
@@ -195,7 +195,7 @@ def _take(connection: duckdb.DuckDBPyConnection, held: dict[str, Held], name: st
     # The number is a parameter, so that the text is the same for each batch, and parsed once.
     rows, part = f"SELECT *, CAST($part AS BIGINT) AS part{hashed} FROM {new}", {"part": step.upto}
     hashes = dict[str, Hashes]()
-    with registered(connection, new, given, kept_beside(connection, f"{__name__}.given")):
+    with registered(connection, new, given, notes_of(connection, f"{__name__}.given")):
         if not step.after:
             changed_rows(connection, f"CREATE OR REPLACE TABLE {name} AS {rows}{order}", part)
             known = held[name] = Held(step.token, step.upto, 0, next(_MAKINGS), {})
@@ -314,12 +314,12 @@ def drop_views(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _views(connection: duckdb.DuckDBPyConnection) -> set[str]:
-    found: set[str] = kept_beside(connection, f"{__name__}.views").setdefault("made", set())
+    found: set[str] = notes_of(connection, f"{__name__}.views").setdefault("made", set())
     return found
 
 
 def _kept(connection: duckdb.DuckDBPyConnection) -> dict[str, _Kept]:
-    return kept_beside(connection, f"{__name__}.relations")
+    return notes_of(connection, f"{__name__}.relations")
 
 
 def kept_rows(connection: duckdb.DuckDBPyConnection, name: str) -> int:

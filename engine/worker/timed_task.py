@@ -26,7 +26,7 @@ from engine.plan.analyses import longest
 from engine.plan.timed import Look, StagedPlan, TimedPlan, Told
 from engine.sql.steps import statements_of
 from engine.timeline import MIN
-from engine.worker.database import kept_beside
+from engine.worker.database import notes_of
 from engine.worker.guard import check_time
 from engine.worker.program import ProgramState, Snapshot, Tables
 from engine.worker.staged import TRIPLES, StagedSnapshot, StagedState, rows_with, triples_of
@@ -89,7 +89,7 @@ class _Resident:
 
 def _residents(connection: duckdb.DuckDBPyConnection) -> dict[str, _Resident]:
     """The states that are in a database, by mark."""
-    return kept_beside(connection, __name__)
+    return notes_of(connection, __name__)
 
 
 def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None:

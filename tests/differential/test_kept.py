@@ -25,7 +25,7 @@ from engine.timeline import MIN
 from engine.worker import resident, resident as kept
 from grammar.statement import parse
 from tests.encoded import encode
-from tests.examples import every_other, many
+from tests.examples import rotated, many
 
 E, S, R, G = "http://ex.org/", "http://ex.org/s", "http://ex.org/r", "http://ex.org/g"
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s]"
@@ -95,7 +95,7 @@ def rows(answer: Answer) -> Counter[tuple[str | None, ...]]:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("name", "seed"), every_other(QUERIES, range(8)))
+@pytest.mark.parametrize(("name", "seed"), rotated(QUERIES, range(8)))
 def test_what_is_kept_is_what_windows_hold(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resident, "_FEW", 5)
     monkeypatch.setattr(executor_module, "AHEAD_ROWS", 1)

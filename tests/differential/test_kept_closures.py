@@ -24,7 +24,7 @@ from grammar.rule_sets import parse_program
 from grammar.statement import parse
 from tests.differential.test_kept import E, G, R, S, events, rows
 from tests.encoded import encode
-from tests.examples import every_other, many
+from tests.examples import rotated, many
 
 RDFS, OWL = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2002/07/owl#"
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -68,7 +68,7 @@ def compiled(text: str) -> Compiled:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("name", "using"), every_other(QUERIES, USING))
+@pytest.mark.parametrize(("name", "using"), rotated(QUERIES, USING))
 def test_what_is_kept_of_closures(name: str, using: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST_SEGMENTS", 4)
     text = QUERIES[name] % using if "%s" in QUERIES[name] else QUERIES[name]

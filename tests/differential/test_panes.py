@@ -20,7 +20,7 @@ from engine.timeline import MIN
 from engine.worker import database, panes, resident
 from tests.differential.test_kept import R, S, E, compiled, rows
 from tests.encoded import encode
-from tests.examples import every_other, many
+from tests.examples import rotated, many
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 WINDOW = "FROM NAMED WINDOW :w ON :s [RANGE 6s STEP 2s]"
@@ -60,7 +60,7 @@ def events(chance: random.Random, begin: int, position: int, known: list[str], a
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("name", "seed"), [*every_other(QUERIES, range(3)), *((name, 3) for name in QUERIES)])
+@pytest.mark.parametrize(("name", "seed"), [*rotated(QUERIES, range(3)), *((name, 3) for name in QUERIES)])
 def test_panes_give_what_windows_hold(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resident, "_FEW", 40)
     monkeypatch.setattr(resident, "_MANY", 30 if seed == 1 else 0)

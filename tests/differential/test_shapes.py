@@ -21,7 +21,7 @@ from engine.runtime.rows import facts_of, graph_table
 from engine.worker.bundles import QueryFailed, Task
 from grammar.statement import parse
 from tests.encoded import encode
-from tests.examples import every_other, many
+from tests.examples import rotated, many
 
 E, S, G = "http://ex.org/", "http://ex.org/s", "http://ex.org/g"
 INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
@@ -95,7 +95,7 @@ def shown(answer: Answer) -> object:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("name", "hard"), every_other(SHAPES, [False, True]))
+@pytest.mark.parametrize(("name", "hard"), rotated(SHAPES, [False, True]))
 def test_queries_of_one_shape_are_as_each_by_itself(name: str, hard: bool) -> None:
     chance, graphs = random.Random(f"{name} {hard}"), {G: graph_table([(f"<{E}n{n}>", f"<{E}kind>", f'"{n % 2}"') for n in range(4)])}
     catalog = Catalog({S: "event"}, graphs)
