@@ -287,9 +287,13 @@ def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes],
     closures = Closures(connection, versions | {name: token_of(connection, name) for name in followed})
     for name, data in tables.items():
         register(connection, name, unpack(data))
+    # Those that share closures one after another, so that each closure is there no longer than it is needed: they may not fit side by side.
+    tasks = sorted(tasks, key=lambda given: [closing.name for closing in given[1].closings])
+    last = {closing.name: number for number, task in tasks for closing in task.closings}
     try:
         for number, task in tasks:
             yield _run(connection, number, task, closures) if task.step is None else _advance(connection, number, task, task.step, tables)
+            closures.drop(closing.name for closing in task.closings if last[closing.name] == number)
     finally:
         closures.drop()
         for name in tables:
@@ -390,11 +394,11 @@ class Closures:
             drop(self._connection, oldest, by_representatives=shelf.pop(oldest).by_representatives)
         return made.findings
 
-    def drop(self) -> None:
-        """Forget those of windows."""
-        for name, made in self._made.items():
-            drop(self._connection, name, is_kept=made.from_ is None, by_representatives=made.by_representatives)
-        self._made.clear()
+    def drop(self, names: Iterable[str] | None = None) -> None:
+        """Forget those of windows, all or some."""
+        for name in list(self._made if names is None else names):
+            if (made := self._made.pop(name, None)) is not None:
+                drop(self._connection, name, is_kept=made.from_ is None, by_representatives=made.by_representatives)
 
 
 @dataclass(frozen=True, slots=True)
