@@ -61,6 +61,8 @@ def parse_rules(text: str, media: str, name: str) -> RuleSet:
     """The rule set `name` that a text of this type says. Raises DiagnosticError with all that is wrong, ValueError for another type."""
     if media not in BY_MEDIA:
         raise ValueError(f"not a type of rule documents: {media}")
+    if not text.removeprefix("\ufeff").strip():
+        raise DiagnosticError(Diagnostic("rule-syntax", "The text is empty.", hint="A rule set that says nothing is a comment."))
     return BY_MEDIA[media].parse(text, name)
 
 

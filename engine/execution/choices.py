@@ -106,6 +106,8 @@ class Choices:
             compiled = compiled.in_shards
         if closures is not None and form == "plain":
             why = f"its closures are kept: {compiled.change_in_words}"
+        elif form == "plain" and executor == "local" and compiled.closures and not by_representatives:
+            why = f"its closures are made anew: {self._why_anew(keeping, rows)}"
         samples = form in ("sampled", "shared")
         strategy: StrategyName = "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute"
         self.made[due.query] = executor, strategy
@@ -155,6 +157,14 @@ class Choices:
         # Closures are better made anew where more changes between evaluations than a tenth of a window of 10,000 rows, a third of 100,000,
         # three fifths of 1,000,000 (docs/maintenance.md).
         return rows > KEPT_ROWS and due.compiled.changing <= 0.25 * math.log10(rows / KEPT_ROWS)
+
+    def _why_anew(self, keeping: Compiled, rows: int) -> str:
+        """Why closures are not kept."""
+        if self.force_strategy == "recompute":
+            return "as all plans are"
+        if not keeping.keeps_closures:
+            return "they are of no kind that is kept"
+        return keeping.change_in_words if rows > KEPT_ROWS else f"{rows} rows are soon evaluated anew"
 
     def _by_representatives(self, due: Due, rows: int, keeps: bool) -> str:
         """Why its closures are computed by representatives of equal terms, anew at each T; empty where the rules of equality are applied as

@@ -152,7 +152,7 @@ class SqlPlans:
 class Ran:
     """The plan ran in `form` on `executor` by `strategy`, for the reason `why`, over so many `rows` of windows (all of its evaluations
     together). It read the kept `relations`; its statement answered so many queries `together`, of whose time `ms` is this one's share. It
-    was evaluated in so many `shards`."""
+    was evaluated in so many `shards`, or whole in the shard `home` (from 1 on)."""
 
     executor: str
     strategy: str
@@ -163,17 +163,19 @@ class Ran:
     together: int = 1
     ms: float = 0.0
     shards: int = 1
+    home: int = 1
 
     def to_json(self, users: Mapping[str, int]) -> dict[str, Any]:
         """The members of ``ran``; `users` says how many queries read each relation."""
         return {"why": self.why, "rows": self.rows, "ms": round(self.ms, 1), "together": self.together, "shards": self.shards,
+                "shard": None if self.shards > 1 else self.home,
                 "kept": [{"relation": name, "users": users.get(name, 1)} for name in self.relations]}
 
     def text(self, users: Mapping[str, int]) -> str:
         """The same as comments behind a plan."""
         kept = "".join(f"-- kept: {name}, read by {_counted(users.get(name, 1))}\n" for name in self.relations)
         together = f", one statement for {_counted(self.together)}" if self.together > 1 else ""
-        together += f", in {self.shards} shards" if self.shards > 1 else ""
+        together += f", in {self.shards} shards" if self.shards > 1 else f", in shard {self.home}" if self.home > 1 else ""
         return f"-- ran: {self.executor}, {self.strategy}: {self.why}\n-- last: {self.rows} rows in {self.ms:.1f} ms{together}\n{kept}"
 
 

@@ -91,7 +91,7 @@ def test_relations_are_read_by_all_whose_patterns_are_alike(tmp_path: Path) -> N
 
 def test_as_json_and_text() -> None:
     ran = Ran("local", "incremental", "shared", "they are alike", 120, ("k_1",), 3, 2.345)
-    assert ran.to_json({"k_1": 7}) == {"why": "they are alike", "rows": 120, "ms": 2.3, "together": 3, "shards": 1,
+    assert ran.to_json({"k_1": 7}) == {"why": "they are alike", "rows": 120, "ms": 2.3, "together": 3, "shards": 1, "shard": 1,
                                        "kept": [{"relation": "k_1", "users": 7}]}
     assert ran.text({"k_1": 7}) == ("-- ran: local, incremental: they are alike\n-- last: 120 rows in 2.3 ms, one statement for 3 queries\n"
                                     "-- kept: k_1, read by 7 queries\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.ir.spans import Diagnostic, DiagnosticError
-from grammar import parse
+from grammar import parse, rule_sets
 from grammar.rif.parse import parse_rules
 
 PS, XML = "text/x-rif-ps", "application/rif+xml"
@@ -168,3 +168,10 @@ def test_an_element_that_is_not_closed_is_named(marked: str, message: str) -> No
 def test_an_element_that_is_open_at_the_end_is_named() -> None:
     text = GROUP.partition("\n</payload>")[0] % ""
     assert refused(text, XML)[0].message == "The text ends before the <payload> of line 2 is closed."
+
+
+@pytest.mark.parametrize("media", rule_sets.RULE_SET_TYPES)
+@pytest.mark.parametrize("text", ["", "\ufeff \n"])
+def test_an_empty_text_is_no_rule_set(media: str, text: str) -> None:
+    with pytest.raises(DiagnosticError, match="The text is empty"):
+        rule_sets.parse_rules(text, media, "none")
