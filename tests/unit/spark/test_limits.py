@@ -237,22 +237,22 @@ class Deadly:
 
 @pytest.mark.spark
 def test_on_spark_workers_may_be_killed_at_any_time(spark_session: Session) -> None:
+    """One an evaluation: two that die under the same task are its failure."""
     executor = Executor(spark_session, force_executor="local", force_strategy="recompute")
     expected = [answer.table for answer in executor.evaluate([due("a", QUICK), due("b", QUICK)])]
     stopping = threading.Event()
-    killed = []
+    turn, killed = 0, dict[int, int]()
 
     def kill() -> None:
-        while not stopping.wait(0.7):
-            for worker in workers(jvm_pid(spark_session)):
-                os.kill(worker, signal.SIGKILL)
-                killed.append(worker)
-                break
+        while not stopping.wait(0.3):
+            if (now := turn) not in killed and (there := workers(jvm_pid(spark_session))):
+                os.kill(there[0], signal.SIGKILL)
+                killed[now] = there[0]
 
     with ThreadPoolExecutor(1) as killer:
         killer.submit(kill)
         try:
-            for _ in range(30):
+            for turn in range(30):
                 answers = executor.evaluate([due("a", QUICK, evaluation_ms=60_000), due("b", QUICK, evaluation_ms=60_000)])
                 assert errors(answers) == {"a": None, "b": None}
                 assert [answer.table for answer in answers] == expected
