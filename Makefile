@@ -36,17 +36,10 @@ test: $(VENV)/.dev $(VENV)/.spark
 test-soak: $(VENV)/.dev $(VENV)/.spark
 	@$(PYTEST) $(BESIDE) -m "soak and not long" $(TESTS)
 
-# Beside a cluster on this machine, whose workers see nothing of the driver's but one folder; needs root. Each part has a cluster of its own.
-# The first two leave a processor idle for a third of the time, so that CI runs them side by side; LUBM has a limit of time.
-test-cluster: test-cluster-cases test-cluster-server test-cluster-suites
-
-test-cluster-cases: $(VENV)/.dev $(VENV)/.spark
-	@$(CLUSTER) tests/test_cases_on_spark.py tests/test_cases_by_spark_sql.py
-
-test-cluster-server: $(VENV)/.dev $(VENV)/.spark
+# Beside a cluster on this machine, whose workers see nothing of the driver's but one folder; needs root.
+test-cluster: $(VENV)/.dev $(VENV)/.spark
 	@$(CLUSTER) tests/server/test_on_cluster.py
-
-test-cluster-suites: $(VENV)/.dev $(VENV)/.spark
+	@$(CLUSTER) tests/test_cases_on_spark.py tests/test_cases_by_spark_sql.py
 	@$(SUITE) csrbench $(SHARED)/csrbench --executor cluster
 	@$(SUITE) lubm $(SHARED)/lubm --executor cluster
 	@$(SUITE) owl2rl $(SHARED)/w3c-owl2-rl --executor cluster
