@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -145,8 +146,10 @@ def test_ten_kills_change_nothing(tmp_path: Path, seed: int) -> None:
     assert run(tmp_path / "undisturbed", "memory", 0) == 0
     assert run(tmp_path / "killed", "memory", 10, seed) == 10
     undisturbed, killed = logged(tmp_path / "undisturbed"), logged(tmp_path / "killed")
-    assert all(len(undisturbed[name]) > 10 for name in NAMES)
-    assert killed == undisturbed
+    for name in NAMES:
+        assert len(undisturbed[name]) > 10
+        for result, other in zip_longest(undisturbed[name], killed[name]):
+            assert result == other, name    # one of them: the whole log is too long to be shown
 
 
 @pytest.mark.long
