@@ -219,7 +219,8 @@ class Executor:
         job = written(choice)
         relations = tuple(step.text.name for step in job.all_kept)
         self.ran[due.query] = Ran(choice.executor, choice.strategy, choice.form, choice.why, job.cost, relations,
-                                  shards=self._tasks.shards if job.parts else 1, home=1 + self._home(job))
+                                  shards=self._tasks.shards if job.parts else 1,
+                                  home=1 + (self._home(job) if job.executor == "local" else 0))
         self._sampled.pop(due.query, None)
         if job.all_kept and not job.own and not job.closings:
             self._sampled[due.query] = _Sampled(job.due, job.read, job.all_kept, bool(job.parts))

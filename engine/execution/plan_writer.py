@@ -10,14 +10,13 @@ from engine.execution.choices import Choice
 from engine.execution.due import Due
 from engine.execution.plan_job import ExecutorName, Part, PlanJob
 from engine.functions.typed import ANY_KIND, Kinds
-from engine.ir.statement import StreamSource
 from engine.plan.nodes import KEYS, KeptSource, StaticSource, ValiditySource
 from engine.sql.closing import Closing
 from engine.sql.dialect import DIALECTS
 from engine.sql.emit import PlanText
 from engine.sql.fixpoint import ClosureText
 from engine.sql.kept import KeptText
-from engine.sql.sources import Evaluation, numbers_of, source_texts, stream_table, tables, timed_table
+from engine.sql.sources import numbers_of, source_texts, stream_table, tables, timed_table
 from engine.worker.panes import PaneStep
 from engine.worker.resident import KeptStep
 
@@ -42,7 +41,7 @@ class _Writer:
     def job(self) -> PlanJob:
         choice, due, text = self._choice, self._due, self._text
         kept = kept_steps(due, choice.compiled.kept_texts(text, choice.typed))
-        names = text.tables.union(*((*step.text.tables, *step.text.graphs) for step in kept))
+        names = _tables_under(text, kept)
         own = {} if due.derived is None or choice.compiled.derived is None else {timed_table(choice.compiled.derived): due.derived}
         closer: ExecutorName = "local" if choice.ahead else choice.executor
         texts = choice.compiled.text(closer, choice.typed).closures
@@ -95,7 +94,9 @@ class _Writer:
 
     def _panes(self, text: PlanText) -> tuple[PaneStep, ...]:
         """What a text asks of panes at each T."""
-        return _pane_steps(text, self._windows, self._evaluation)
+        windows, evaluation = self._windows, self._evaluation
+        return tuple(PaneStep(one.table(windows), tuple(one.windows(windows, tick, evaluation) for tick in evaluation.ticks),
+                              evaluation.since) for one in text.panes)
 
     def _part(self, number: int) -> Part:
         """What each shard evaluates of the plan."""
@@ -105,8 +106,7 @@ class _Writer:
         def written() -> PlanText:
             return self._written().parts[number][1]
 
-        return Part(_gathered_table(self._due.query, name), lambda: self._statement(written()),
-                    text.tables.union(*((*step.text.tables, *step.text.graphs) for step in steps)), steps,
+        return Part(_gathered_table(self._due.query, name), lambda: self._statement(written()), _tables_under(text, steps), steps,
                     lambda: self._panes(written()), lambda: self._numbers(text))
 
 
@@ -116,12 +116,11 @@ def kept_steps(due: Due, texts: Sequence[KeptText]) -> tuple[KeptStep, ...]:
     return tuple(KeptStep(text, tuple(oldest[table] for table in text.tables)) for text in texts)
 
 
+def _tables_under(text: PlanText, steps: Sequence[KeptStep]) -> frozenset[str]:
+    """The tables that a text reads, and those that the relations follow which it samples."""
+    return text.tables.union(*((*step.text.tables, *step.text.graphs) for step in steps))
+
+
 def _gathered_table(query: str, part: str) -> str:
     """The table with what shards have found for a query."""
     return f"{part}_{hashlib.sha256(query.encode()).hexdigest()[:16]}"
-
-
-def _pane_steps(text: PlanText, windows: Sequence[StreamSource], evaluation: Evaluation) -> tuple[PaneStep, ...]:
-    """What a text asks of panes at each T."""
-    return tuple(PaneStep(one.table(windows), tuple(one.windows(windows, tick, evaluation) for tick in evaluation.ticks), evaluation.since)
-                 for one in text.panes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,17 +22,13 @@ from engine.worker import bundles
 from engine.worker.timed_task import StagedStep
 from grammar import parse
 from grammar.rule_sets import parse_rules
+from tests.differential.test_kept import rows
 from tests.encoded import encode
 
 E, S = "http://ex.org/", "http://ex.org/s"
 RULES = {"alarm": parse_rules(f"PREFIX ex: <{E}>\nex:Hot(X) :- Diamondminus[0,3]ex:high(X,Y)\n"
                               "ex:Calm(X) :- Diamondminus[0,5]ex:high(X,Y), not ex:Hot(X)", "text/x-datalogmtl", "alarm")}
 QUERY = "SELECT ?x ?class FROM STREAM :s [RANGE 9s STEP {step}s] USING RULES alarm WHERE {{ ?x a ?class }}"
-
-
-def rows(answer: Answer) -> Counter[tuple[object, ...]]:
-    assert answer.table is not None
-    return Counter(tuple(row.values()) for row in answer.table.to_pylist())
 
 
 class Queries:
