@@ -1,7 +1,8 @@
 """What an executor runs on Spark: jobs, and bundles of the resident task (workers.py). Told apart by tags, so that one can be ended; run
 again where a worker died under one.
 
-The failure of a job is nobody's fault yet: its tasks are run again, each alone, and only one that ends its worker twice is given up.
+The failure of a job is nobody's fault yet: its tasks are run again, each alone, and only one that ends its worker twice is given up. An
+executor may end for reasons of its own: then all are run again together, and only one that ends several is given up.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
-from engine.spark.workers import TooLarge, WorkerDied, run_in_pool, run_side_by_side
+from engine.spark.workers import ExecutorLost, NoWorker, TooLarge, WorkerDied, run_in_pool, run_side_by_side
 from engine.supervision import deadline
 from engine.worker.bundles import Found, QueryFailed, Tables, Task, balanced, follows, run_bundled, run_bundles, run_in_shards
 from engine.worker.guard import GRACE_S, check_size, memory_bytes, out_of_memory
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
     from engine.spark.session import Session
 
 MOST_DEATHS = 2
+MOST_LOST = 4       # executors, as spark.task.maxFailures is
 _LOG = logging.getLogger(__name__)
 _NUMBERS = itertools.count(1)
 _DEATHS = ("Python worker exited unexpectedly", "java.io.EOFException", "java.net.SocketException",
            "EOFException occurred while reading the port number")   # of the process that workers are forked from
+_LOST = "ExecutorLostFailure"
 _CANCELLED = "[SPARK_JOB_CANCELLED]"
 _TOO_LARGE = "spark.driver.maxResultSize"
 
@@ -89,30 +92,31 @@ class Jobs:
         self._cancelled.discard(query)
 
     def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, *,
-            may_stay: bool = False, deaths: int = 0) -> list[Found | Exception]:
+            may_stay: bool = False, deaths: int = 0, lost: int = 0) -> list[Found | Exception]:
         """What the tasks give, all run together, where one worker can do them by the one where tables stay, if they `may_stay` there;
-        `deaths` is how often the only one has ended its worker."""
+        `deaths` is how often the only one has ended its worker, `lost` how many executors have ended under all of them."""
         cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
         left = [task for task in tasks if not task.is_of(cancelled)]
         if len(left) < len(tasks):
-            found = iter(self.run(left, tables, alive, may_stay=may_stay, deaths=deaths))
+            found = iter(self.run(left, tables, alive, may_stay=may_stay, deaths=deaths, lost=lost))
             return [Cancelled("its query is removed") if task.is_of(cancelled) else next(found) for task in tasks]
         if not tasks:
             return []
         try:
             if may_stay and (self.shards > 1 or follows(tables) or any(task.gathers for task in tasks)
                              or len(balanced(tasks, self._session.settings.partitions)) == 1):
-                answers = self._run_resident(tasks, tables, alive, deaths)
+                answers = self._run_resident(tasks, tables, alive, deaths, lost)
                 # What stays there takes memory, too.
                 lacks = any(isinstance(one, LimitExceeded) and one.limit == "worker_memory" for one in answers)
-                return answers if follows(tables) or not lacks else self.run(tasks, tables, alive, deaths=deaths)
+                return answers if follows(tables) or not lacks else self.run(tasks, tables, alive, deaths=deaths, lost=lost)
             with self._tagged(_queries(tasks), f"evaluation-{next(_NUMBERS)}"):
                 return run_local(self._session.spark, tasks, tables, self._session.settings.partitions, alive)
         except Exception as failure:  # Spark's and Py4J's errors have no common base
-            return self._again(failure, tasks, tables, alive, may_stay, deaths)
+            return self._again(failure, tasks, tables, alive, may_stay, deaths, lost)
 
-    def _run_resident(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, deaths: int) -> list[Found | Exception]:
-        """What the tasks give in the workers where tables stay."""
+    def _run_resident(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, deaths: int,
+                      lost: int) -> list[Found | Exception]:
+        """What the tasks give in the workers where tables stay. Where none come, executors are waited for."""
         number, residents, ended = next(_NUMBERS), self._session.residents, threading.Event()
 
         def end() -> None:
@@ -125,31 +129,44 @@ class Jobs:
                 resident.close()
 
         with self._noted(_queries(tasks), f"resident-{number}", end, kill):
-            found = run_in_shards(tasks, tables, len(residents), alive, self._told,
-                                  lambda bundles: run_side_by_side(residents, number, bundles))
-        return self.run(tasks, tables, alive, may_stay=True, deaths=deaths) if ended.is_set() else found
+            found = None
+            while found is None:
+                try:
+                    found = run_in_shards(tasks, tables, len(residents), alive, self._told,
+                                          lambda bundles: run_side_by_side(residents, number, bundles))
+                except NoWorker as lacking:
+                    if ended.is_set() or not self._session.alive:
+                        raise
+                    _LOG.warning("%s: %d tasks wait", lacking, len(tasks))
+        return self.run(tasks, tables, alive, may_stay=True, deaths=deaths, lost=lost) if ended.is_set() else found
 
     def _again(self, failure: Exception, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, may_stay: bool,
-               deaths: int) -> list[Found | Exception]:
+               deaths: int, lost: int) -> list[Found | Exception]:
         if any(task.is_of(self._cancelled) for task in tasks):
-            return self.run(tasks, tables, alive, may_stay=may_stay, deaths=deaths)
+            return self.run(tasks, tables, alive, may_stay=may_stay, deaths=deaths, lost=lost)
         if len(tasks) == 1 and (isinstance(failure, TooLarge) or _TOO_LARGE in str(failure)):
             return [LimitExceeded.of("evaluation_bytes", tasks[0].limits.evaluation_bytes, "the answer has more bytes")]
         died = isinstance(failure, WorkerDied) or isinstance(failure, Py4JJavaError) and any(sign in str(failure) for sign in _DEATHS)
-        if not self._session.alive or not died and len(tasks) == 1:
+        has_lost = isinstance(failure, ExecutorLost) or _LOST in str(failure)
+        if not self._session.alive or not died and not has_lost and len(tasks) == 1:
             cancelled = _CANCELLED in str(failure)      # by whoever waited for it, who knows
             _LOG.log(logging.DEBUG if cancelled else logging.ERROR, "a job of %d tasks failed: %s", len(tasks), failure)
             return [QueryFailed(str(failure))] * len(tasks)
+        if has_lost and lost + 1 < MOST_LOST:
+            _LOG.warning("an executor was lost; a job of %d tasks is run again", len(tasks))
+            return self.run(tasks, tables, alive, may_stay=may_stay, deaths=deaths, lost=lost + 1)
         _LOG.warning("a job of %d tasks failed; %s", len(tasks), "each is run alone" if len(tasks) > 1 else "it is run again")
         may_stay &= follows(tables)     # whatever ends a worker ends none again that has tables of others
         if len(tasks) > 1:
             return [found for task in tasks for found in self.run([task], tables, alive, may_stay=may_stay)]
         if tasks[0].patience_ms is not None:
             return [Postponed("its evaluation ended a worker process")]
+        if has_lost:
+            return [LimitExceeded("worker_deaths", f"its evaluation ended {MOST_LOST} executors")]
         if deaths + 1 >= MOST_DEATHS:
             return [LimitExceeded("worker_deaths", f"its evaluation ended {MOST_DEATHS} worker processes: by memory, or a function that "
                                   "does not end")]
-        return self.run(tasks, tables, alive, may_stay=may_stay, deaths=deaths + 1)
+        return self.run(tasks, tables, alive, may_stay=may_stay, deaths=deaths + 1, lost=lost)
 
     def limited(self, query: str, limits: EvaluationLimits, work: Callable[[], pa.Table]) -> pa.Table:
         """What some Spark SQL gives, if it does in time."""

@@ -35,12 +35,22 @@ _LOOK_S = 0.1
 _SECRET_BYTES = 32      # as the digest of a place has
 _PLACINGS = 10          # so often another executor is tried
 _HELLO_S = 5.0              # until one that connects has told the secret
+_TOLD_S = 3.0               # until Spark has heard of an executor's end, of which a connection tells at once
+_BEFORE_S = 10.0            # the end of an executor that so long ago ended no bundle
 _LOG = logging.getLogger(__name__)
 _ENVIRONMENT = threading.Lock()
 
 
 class WorkerDied(RuntimeError):
     """A worker ended while it had a bundle."""
+
+
+class ExecutorLost(RuntimeError):
+    """An executor ended while its worker had a bundle."""
+
+
+class NoWorker(RuntimeError):
+    """No executor has had a place for a worker for `START_S`."""
 
 
 class TooLarge(RuntimeError):
@@ -81,10 +91,11 @@ class ResidentTask:
             self._connected()
 
     def run(self, number: int, bundle: bytes) -> list[Result]:
-        """What the tasks of a bundle give; it is interrupted by its number. Raises WorkerDied, TooLarge, or why there is no worker."""
+        """What the tasks of a bundle give; it is interrupted by its number. Raises WorkerDied, ExecutorLost, TooLarge, or why there is no
+        worker: NoWorker, or how the job of the task failed."""
         with self._turn:
             connection = self._connected()
-            results, size = list[Result | Exception](), 0
+            results, size, began = list[Result | Exception](), 0, time.time()
             try:
                 self._send(connection, number, bundle)
                 while answer := connection.recv_bytes():
@@ -94,6 +105,8 @@ class ResidentTask:
             except BaseException as failure:    # else what is left of the answers would be taken for those to the next bundle
                 self.close()
                 if isinstance(failure, (EOFError, OSError)):
+                    if self._others and _lost_an_executor(self._spark, began - _BEFORE_S):
+                        raise ExecutorLost("the executor of the resident task ended") from failure
                     raise WorkerDied("the worker of the resident task ended") from failure
                 raise
         if size > RESULT_BYTES:
@@ -160,7 +173,7 @@ class ResidentTask:
                     connection.close()
         if job.done():
             job.result()
-        raise WorkerDied(f"no worker came within {START_S:g} s")
+        raise NoWorker(f"no worker came within {START_S:g} s")
 
     def _run_job(self, job: Future[None], work: Callable[[Iterable[bytes]], Iterator[bytes]]) -> None:
         try:
@@ -171,6 +184,22 @@ class ResidentTask:
             job.set_exception(failure)
         if self._job is job:    # also where its executor is lost, of which a connection may not tell
             self.close()
+
+
+def _lost_an_executor(spark: SparkSession, since_s: float) -> bool:
+    """Whether an executor has ended since then, in seconds since 1970; False where Spark itself has ended."""
+    until = time.monotonic() + _TOLD_S
+    with suppress(Exception):       # a dead JVM raises any of Py4J's and the socket's errors
+        store = spark.sparkContext._jsc.sc().statusStore()
+        while True:
+            known = store.executorList(False)
+            removed = [known.apply(number).removeTime() for number in range(known.size())]
+            if any(each.isDefined() and each.get().getTime() / 1000 >= since_s for each in removed):
+                return True
+            if time.monotonic() > until:
+                break
+            time.sleep(_LOOK_S)
+    return False
 
 
 def run_side_by_side(residents: Sequence[ResidentTask], number: int, bundles: Mapping[int, Callable[[], bytes]]) -> list[Result]:

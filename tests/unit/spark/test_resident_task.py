@@ -18,10 +18,10 @@ from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
 from engine.processors import processors
 from engine.spark import jobs as jobs_module
 from engine.spark import workers as module
-from engine.spark.jobs import Jobs
+from engine.spark.jobs import MOST_LOST, Jobs
 from engine.spark.session import Session
 from engine.spark.settings import SparkSettings, configuration
-from engine.spark.workers import ResidentTask, WorkerDied
+from engine.spark.workers import ExecutorLost, NoWorker, ResidentTask, WorkerDied
 from engine.sql.closing import Closing
 from engine.worker.bundles import Found, QueryFailed, Result, Task
 from engine.worker.resident import Followed
@@ -137,6 +137,39 @@ def test_what_ends_its_worker_twice_is_given_up_and_the_others_are_answered(spar
     found = Jobs(spark_session).run([task("a"), deadly, task("b")], Stream().tables(), None, may_stay=True)
     assert [rows(found[0]), rows(found[2])] == [[{"n": 3}]] * 2
     assert isinstance(found[1], LimitExceeded) and found[1].limit == "worker_deaths"
+
+
+@pytest.mark.parametrize(("lost", "given_up"), [(MOST_LOST - 1, False), (1_000, True)])
+def test_an_executor_may_end_for_reasons_of_its_own(
+        spark_session: Session, resident: ResidentTask, lost: int, given_up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it had is run again together; only what has ended several is given up."""
+    run, left = resident.run, [lost]
+
+    def lose(number: int, bundle: bytes) -> list[Result]:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise ExecutorLost("the executor ended")
+        return run(number, bundle)
+
+    monkeypatch.setattr(resident, "run", lose)
+    found = Jobs(spark_session).run([task("a"), task("b")], Stream().tables(), None, may_stay=True)
+    if given_up:
+        assert [isinstance(one, LimitExceeded) and one.limit for one in found] == ["worker_deaths"] * 2
+        assert lost - left[0] == 3 * MOST_LOST, "together, then each alone"
+    else:
+        assert [rows(one) for one in found] == [[{"n": 3}]] * 2 and lost - left[0] == MOST_LOST
+
+
+def test_tasks_wait_for_executors(spark_session: Session, resident: ResidentTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, absent = resident.run, [NoWorker("no worker came")] * 5
+
+    def wait(number: int, bundle: bytes) -> list[Result]:
+        if absent:
+            raise absent.pop()
+        return run(number, bundle)
+
+    monkeypatch.setattr(resident, "run", wait)
+    assert rows(Jobs(spark_session).run([task("a")], Stream().tables(), None, may_stay=True)[0]) == [{"n": 3}] and not absent
 
 
 class Deadly:
