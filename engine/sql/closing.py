@@ -6,8 +6,9 @@ of evaluations before are in ``{name}_state``, and for each round those of them 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal, Protocol
 
 from engine.ir.strata import rounds
@@ -34,8 +35,9 @@ def part_table(name: str, part: Literal["new", "next", "state", "kept_beside"]) 
 class StepText:
     """A step of a round, to be run where some of what it wants of the new rows and all that it wants of the known ones is there. `ends`: by
     which known rows stand beside new ones, two letters each, the end of the new row first (``os``: its object is the subject of the
-    other)."""
+    other). Steps of one `rule` have its number in the stratum."""
 
+    rule: int
     new: tuple[Shape, ...]
     known: tuple[Shape, ...]
     ends: frozenset[str]
@@ -142,10 +144,13 @@ class Closing:
     def state(self) -> str:
         return part_table(self.name, "state")
 
-    def due(self, stratum: Stratum, new: Seen, known: Seen) -> Round | None:
-        """What a round finds that is not known, given what the rows are like; None where nothing can follow."""
+    def due(self, stratum: Stratum, new: Seen, known: Seen, old: Seen | None = None) -> Round | None:
+        """What a round finds that is not known, given what the rows are like; None where nothing can follow. `old`, where it is given, are
+        all known rows that are not among the new ones."""
         steps = [step for step in stratum.steps
                  if any(shape.in_(new) for shape in step.new) and all(shape.in_(known) for shape in step.known)]
+        if old is not None:
+            steps = list(_enough(steps, old))
         text = f"{self.before}{_union([step.text for step in steps])}{self.after}"
         return Round(text, frozenset().union(*(step.ends for step in steps))) if steps else None
 
@@ -155,6 +160,14 @@ class Closing:
         if not texts:
             return None
         return f"{self.known} SELECT * FROM ({' UNION '.join(texts)}) AS found ORDER BY lo, finding LIMIT {FINDINGS_READ}"
+
+
+def _enough(steps: Sequence[StepText], old: Seen) -> Iterator[StepText]:
+    """One step of each rule that finds all that the rule gives, since some atom matches new rows only; else all of them."""
+    for _, found in groupby(steps, lambda step: step.rule):
+        of_rule = list(found)
+        whole = next((step for step in of_rule if not any(shape.in_(old) for shape in step.new)), None)
+        yield from of_rule if whole is None else [whole]
 
 
 def _union(texts: Sequence[str]) -> str:
@@ -182,14 +195,17 @@ def saturate(closing: Closing, tables: Tables, known: Seen) -> str | None:
     """Run the rounds of a closure, whose table holds what it starts with, until nothing new comes, stratum by stratum. The statement
     that then finds what is inconsistent; None where nothing can be. `known` tells what the rows of the background are like, and those
     that are kept; it gets those that are found. Raises Unending (engine/ir/strata.py)."""
+    before = dict(known)
     for stratum in closing.strata:
         tables.begin()
+        old: Seen | None = before
         for _ in rounds(stratum.endless):
             rows = tables.seen(closing.new)
             add_seen(known, rows)
-            due = closing.due(stratum, add_seen({}, rows), known)
+            due = closing.due(stratum, add_seen({}, rows), known, old)
             if due is None or not tables.advance(due):
                 break
+            old = None
     return closing.check(known)
 
 

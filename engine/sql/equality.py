@@ -68,11 +68,25 @@ class Equality:
 
     def mapped(self, source: str, keys: Sequence[str], touching: str = "") -> str:
         """The facts of a relation that have terms which no longer stand for themselves, or one `touching` others, with representatives in
-        their places. The kind of a term stays, and so do the typed columns of an object."""
+        their places."""
+        where = self.having(touching, keys) if touching else " OR ".join(f"m_{t}.term IS NOT NULL" for t in self.terms)
+        return f"{self._with_moves(source, keys)} WHERE {where}"
+
+    def begun(self, source: str) -> str:
+        """The facts that a closure starts with, with representatives in the places of terms that do not stand for themselves."""
+        return f"SELECT {', '.join(self.columns)} FROM ({self._merged(self._with_moves(source, self.keys))}) AS f"
+
+    def _with_moves(self, source: str, keys: Sequence[str]) -> str:
+        """All facts of a relation with representatives in the places of terms. The kind of a term stays, and so do the typed columns of an
+        object."""
         made = ", ".join(f"coalesce(m_{c}.rep, f.{c}) AS {c}" if c in self.terms else f"f.{c}" for c in self.columns)
         joins = " ".join(f"LEFT JOIN {self.part('moves')} m_{t} ON {_and_term(f'm_{t}', keys, t)}" for t in self.terms)
-        where = self.having(touching, keys) if touching else " OR ".join(f"m_{t}.term IS NOT NULL" for t in self.terms)
-        return f"SELECT {made} FROM {source} f {joins} WHERE {where}"
+        return f"SELECT {made} FROM {source} f {joins}"
+
+    def _merged(self, facts: str) -> str:
+        """Each of some facts once."""
+        best = ", ".join(c if c in self.identity else f"min({c}) AS {c}" for c in self.columns)
+        return f"SELECT {best} FROM ({facts}) AS f GROUP BY {', '.join(self.identity)}"
 
     def having(self, table: str, keys: Sequence[str]) -> str:
         """Whether a fact ``f`` has one of the terms of a table, which are of one graph by these `keys`."""
@@ -80,10 +94,9 @@ class Equality:
 
     def added(self) -> str:
         """What of the changed facts is none yet, each once."""
-        best = ", ".join(c if c in self.identity else f"min({c}) AS {c}" for c in self.columns)
         known = [self.all, *([self.part("behind")] if self.behind else [])]
         there = " AND ".join(f"NOT EXISTS (SELECT 1 FROM {table} k WHERE {_same('k', self.identity)})" for table in known)
-        merged = f"SELECT {best} FROM {self.part('changed')} GROUP BY {', '.join(self.identity)}"
+        merged = self._merged(f"SELECT * FROM {self.part('changed')}")
         return f"SELECT {', '.join(self.columns)} FROM ({merged}) AS f WHERE {there}"
 
     def known_behind(self) -> str:

@@ -97,8 +97,8 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, rep
         return f"({_step(step, source, identity, reported, constants, dialect, lowering)})"
 
     layers = strata(rule for rule in source.rules if isinstance(rule.head, Atom) and not is_axiom(rule))
-    texts = tuple(Stratum(tuple(StepText(step.new, step.known, step.ends, text(step)) for rule in layer for step in steps(rule, source)),
-                          endless(layer)) for layer in layers)
+    texts = tuple(Stratum(tuple(StepText(number, step.new, step.known, step.ends, text(step))
+                                for number, rule in enumerate(layer) for step in steps(rule, source)), endless(layer)) for layer in layers)
     started = [rule for rule in source.rules if is_axiom(rule)] if source.background is None else []
     axioms = [text(axiom(rule, source)) for rule in started if rule.body]
     axioms += _facts([rule for rule in started if not rule.body], source, columns, reported, constants, dialect)

@@ -4,7 +4,7 @@ that say so; facts written anew for that; at the end the view that expands them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Key = tuple[object, ...]
 """The values of a closure's keys: of which T, and which item, a fact is."""
 Node = tuple[Key, str]
+Pair = tuple[Key, str, str, bool, bool]
+"""Terms that are said to be equal, and of each whether it stands for itself."""
 _VIEWS: frozenset[Part] = frozenset(("facts", "behind"))     # that may be
 _GIVEN = "given_terms"
 _TYPES = {"tick": pa.int64(), "g": pa.string()}
@@ -34,9 +36,8 @@ class Classes:
         self._first: dict[Node, dict[str, tuple[bool, str]]] = {}     # of a root by kind: whether others may stand for it, and the term
         self._members: dict[Node, list[str]] = {}
 
-    def merge(self, pairs: Iterable[tuple[Key, str, str, bool, bool]]) -> dict[Node, str]:
-        """Take pairs of terms, of which each may be one that stands for itself. The representatives of the terms that stood for themselves
-        until now and no longer do."""
+    def merge(self, pairs: Iterable[Pair]) -> dict[Node, str]:
+        """Take pairs of terms. The representatives of the terms that stood for themselves until now and no longer do."""
         moved: dict[Node, str] = {}
         for key, one, other, one_stays, other_stays in pairs:
             left, right = self._root(key, one, one_stays), self._root(key, other, other_stays)
@@ -92,18 +93,28 @@ class SameRounds(Rounds):
         self._pulled = False    # whether facts of the background have become this closure's
 
     def start(self) -> None:
-        super().start()
-        equality, tables = self._equality, [self.closing.all]
+        equality, equal = self._equality, part_of(self._equality.behind, "equal")
+        self._equal_behind = bool(equality.behind) and count_rows(self.connection, equal) > 0
+        moved: dict[Node, str] = {}
+        if not self._equal_behind:  # else its representatives come first
+            moved = self._classes.merge(self._pairs(f"({self.closing.first})"))
+        if moved:
+            self._give_moves(moved)
+            replace(self.connection, "TABLE", self.closing.all, equality.begun(f"({self.closing.first})"))
+        else:
+            super().start()
+        pairs: list[Pair] = []
         if equality.behind:
             self._note_graphs()
             replace(self.connection, "VIEW", equality.part("behind"), equality.seen_behind)
-            tables.append(equality.part("behind"))
-            equal = part_of(equality.behind, "equal")
-            self._equal_behind = count_rows(self.connection, equal) > 0
+            pairs += self._pairs(equality.part("behind"))
             if self._equal_behind:
                 self._make("moves", f"SELECT term, rep FROM {equal} WHERE term <> rep")
                 self._write_anew((), pulls=False)
-        self._join(pair for table in tables for pair in self._pairs(table))
+                pairs += self._pairs(self.closing.all)
+            elif moved:
+                self._pull(equality.keys)
+        self._join(pairs)
         if equality.behind:
             self.connection.execute(equality.known_behind())
             self._note_graphs()     # of one that has nothing of its own nothing is told
@@ -136,37 +147,55 @@ class SameRounds(Rounds):
         replace(self.connection, "VIEW", equality.all, equality.expanded(self._pulled))
         return True
 
-    def _pairs(self, table: str) -> list[tuple[Key, str, str, bool, bool]]:
+    def _pairs(self, table: str) -> list[Pair]:
         wide = len(self._equality.keys)
         return [(row[:wide], *row[wide:]) for row in self.connection.execute(self._equality.pairs(table)).fetchall()]
 
-    def _join(self, pairs: Iterable[tuple[Key, str, str, bool, bool]]) -> None:
+    def _join(self, pairs: Iterable[Pair]) -> None:
         """Make terms one that are said to be equal."""
         moved = self._classes.merge(pairs)
         if moved:
-            self._give("moves", ("term", "rep"), ((*key, term, rep) for (key, term), rep in moved.items()))
-            self._give("touched", ("term",), {(*key, term) for (key, old), rep in moved.items() for term in (old, rep)})
+            self._give_moves(moved)
             self._write_anew(self._equality.keys, pulls=bool(self._equality.behind))
+
+    def _give_moves(self, moved: Mapping[Node, str]) -> None:
+        """Make the tables of terms that no longer stand for themselves."""
+        self._give("moves", ("term", "rep"), ((*key, term, rep) for (key, term), rep in moved.items()))
+        self._give("touched", ("term",), {(*key, term) for (key, old), rep in moved.items() for term in (old, rep)})
 
     def _write_anew(self, keys: tuple[str, ...], *, pulls: bool) -> None:
         """Put representatives into the facts that have terms for which they stand now, by the `moves`, which are of one graph by these
-        `keys`. This `pulls` facts of the background: those that have terms which stand for more than before become the closure's."""
+        `keys`; also into those of the background, where it `pulls`."""
         equality = self._equality
-        behind, touched = equality.part("behind"), equality.having(equality.part("touched"), keys)
-        pulls = pulls and count_rows(self.connection, f"(SELECT 1 FROM {behind} f WHERE {touched} LIMIT 1) AS b") > 0
-        changed = [equality.mapped(equality.all, keys), *([equality.mapped(behind, keys, equality.part("touched"))] if pulls else [])]
-        self._make("changed", " UNION ALL ".join(changed))
-        tables = [equality.all, *([self.closing.new] if self._new == "TABLE" else [])]
-        for table in tables:
+        self._make("changed", equality.mapped(equality.all, keys))
+        for table in self._own_tables():
             self.connection.execute(f"DELETE FROM {table} AS f WHERE {equality.having(equality.part('moves'), keys)}")
+        self._add_changed()
         if pulls:
-            self._pulled = True
-            self._make("rest", f"SELECT * FROM {behind} f WHERE NOT ({touched})")
-            drop_relation(self.connection, behind)
-            self.connection.execute(f"ALTER TABLE {equality.part('rest')} RENAME TO {behind}")
-        self._make("added", equality.added())
-        for table in tables:
-            self.connection.execute(f"INSERT INTO {table} SELECT * FROM {equality.part('added')}")
+            self._pull(keys)
+
+    def _pull(self, keys: tuple[str, ...]) -> None:
+        """Make the facts of the background that have terms which stand for more than before this closure's."""
+        equality, behind = self._equality, self._equality.part("behind")
+        touched = equality.having(equality.part("touched"), keys)
+        if not count_rows(self.connection, f"(SELECT 1 FROM {behind} f WHERE {touched} LIMIT 1) AS b"):
+            return
+        self._pulled = True
+        self._make("changed", equality.mapped(behind, keys, equality.part("touched")))
+        self._make("rest", f"SELECT * FROM {behind} f WHERE NOT ({touched})")
+        drop_relation(self.connection, behind)
+        self.connection.execute(f"ALTER TABLE {equality.part('rest')} RENAME TO {behind}")
+        self._add_changed()
+
+    def _add_changed(self) -> None:
+        """Put the changed facts in, but those that are there."""
+        self._make("added", self._equality.added())
+        for table in self._own_tables():
+            self.connection.execute(f"INSERT INTO {table} SELECT * FROM {self._equality.part('added')}")
+
+    def _own_tables(self) -> list[str]:
+        """The tables with facts of this closure."""
+        return [self._equality.all, *([self.closing.new] if self._new == "TABLE" else [])]
 
     def _note_graphs(self) -> None:
         self._make("graphs", f"SELECT DISTINCT {', '.join(self._equality.keys) or '1 AS u'} FROM {self._equality.all}")
