@@ -22,7 +22,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
-from engine.spark.workers import ExecutorLost, NoWorker, TooLarge, WorkerDied, run_in_pool, run_side_by_side
+from engine.spark.workers import ExecutorLost, NoWorker, TooLarge, WorkerDied, lost_executors, run_in_pool, run_side_by_side
 from engine.supervision import deadline
 from engine.worker.bundles import Found, QueryFailed, Tables, Task, balanced, follows, run_bundled, run_bundles, run_in_shards
 from engine.worker.guard import GRACE_S, check_size, memory_bytes, out_of_memory
@@ -169,7 +169,22 @@ class Jobs:
         return self.run(tasks, tables, alive, may_stay=may_stay, deaths=deaths + 1, lost=lost)
 
     def limited(self, query: str, limits: EvaluationLimits, work: Callable[[], pa.Table]) -> pa.Table:
-        """What some Spark SQL gives, if it does in time."""
+        """What some Spark SQL gives, if it does in time; while executors are lost, the time begins anew."""
+        lost = 0
+        while True:
+            began = time.time()
+            try:
+                return self._limited(query, limits, work)
+            except LimitExceeded as over:
+                if over.limit != "evaluation_ms" or self._session.settings.local:
+                    raise
+                found = lost_executors(self._session.spark, began)
+                lost += found == "some"
+                if not found or lost >= MOST_LOST:
+                    raise
+                _LOG.warning("%s executors were lost; a plan of Spark SQL is run again", found)
+
+    def _limited(self, query: str, limits: EvaluationLimits, work: Callable[[], pa.Table]) -> pa.Table:
         over, tag = threading.Event(), f"evaluation-{next(_NUMBERS)}"
         try:
             with self._tagged(frozenset({query}), tag):

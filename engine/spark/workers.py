@@ -19,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from engine.worker.bundles import QueryFailed, Result, run_bundles
 from engine.worker.database import THREADS_VARIABLE, database, interrupt
@@ -105,7 +105,7 @@ class ResidentTask:
             except BaseException as failure:    # else what is left of the answers would be taken for those to the next bundle
                 self.close()
                 if isinstance(failure, (EOFError, OSError)):
-                    if self._others and _lost_an_executor(self._spark, began - _BEFORE_S):
+                    if self._others and lost_executors(self._spark, began - _BEFORE_S):
                         raise ExecutorLost("the executor of the resident task ended") from failure
                     raise WorkerDied("the worker of the resident task ended") from failure
                 raise
@@ -186,20 +186,23 @@ class ResidentTask:
             self.close()
 
 
-def _lost_an_executor(spark: SparkSession, since_s: float) -> bool:
-    """Whether an executor has ended since then, in seconds since 1970; False where Spark itself has ended."""
+def lost_executors(spark: SparkSession, since_s: float) -> Literal["", "some", "all"]:
+    """Whether executors have ended since then, in seconds since 1970, or none is there; "" too where Spark itself has ended."""
     until = time.monotonic() + _TOLD_S
     with suppress(Exception):       # a dead JVM raises any of Py4J's and the socket's errors
         store = spark.sparkContext._jsc.sc().statusStore()
         while True:
             known = store.executorList(False)
-            removed = [known.apply(number).removeTime() for number in range(known.size())]
+            executors = [each for each in map(known.apply, range(known.size())) if each.id() != "driver"]
+            if not any(each.isActive() for each in executors):
+                return "all"
+            removed = [each.removeTime() for each in executors]
             if any(each.isDefined() and each.get().getTime() / 1000 >= since_s for each in removed):
-                return True
+                return "some"
             if time.monotonic() > until:
                 break
             time.sleep(_LOOK_S)
-    return False
+    return ""
 
 
 def run_side_by_side(residents: Sequence[ResidentTask], number: int, bundles: Mapping[int, Callable[[], bytes]]) -> list[Result]:

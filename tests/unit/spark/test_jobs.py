@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,25 +12,28 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
-from engine.spark import jobs as module
-from engine.spark.jobs import Jobs
+from engine.spark import jobs as module, workers
+from engine.spark.jobs import MOST_LOST, Jobs
 from engine.worker.bundles import Found, QueryFailed, Task
 from tests.waiting import wait_until
 
 ANSWER = pa.table({"n": [7]})
 SOON = EvaluationLimits(evaluation_ms=1)
+FAR = 1e12      # in seconds since 1970
 
 
 class StandIn:
-    """A session and its context. What runs ends when it is cancelled; its task has ended when it was asked for `deaf` times."""
+    """A session and its context, on a cluster where there are `executors`: of each whether it is there, and when it was removed. What runs
+    ends when it is cancelled; its task has ended when it was asked for `deaf` times."""
 
-    def __init__(self, deaf: int) -> None:
+    def __init__(self, deaf: int, executors: Sequence[tuple[bool, float | None]] | None = None) -> None:
         self.deaf, self.asked = deaf, 0
+        self.executors = [(True, None), *(executors or ())]     # the driver is one
         self.alive, self.killed = True, False
         self.cancelled = threading.Event()
         self.tags: set[str] = set()
         self.spark = SimpleNamespace(sparkContext=self)
-        self.settings = SimpleNamespace(partitions=2)
+        self.settings = SimpleNamespace(partitions=2, local=executors is None)
         self._jsc = SimpleNamespace(sc=lambda: self)
 
     addJobTag = property(lambda self: self.tags.add)
@@ -44,6 +47,19 @@ class StandIn:
         if not self.alive:
             raise ConnectionRefusedError("the JVM is gone")
         return self
+
+    def statusStore(self) -> StandIn:
+        return self
+
+    def executorList(self, active_only: bool) -> Any:
+        def executor(number: int) -> Any:
+            there, removed = self.executors[number]
+            at = SimpleNamespace(getTime=lambda: (removed or 0) * 1000)
+            date = SimpleNamespace(isDefined=lambda: removed is not None, get=lambda: at)
+            return SimpleNamespace(id=lambda: str(number) if number else "driver", isActive=lambda: there, removeTime=lambda: date)
+
+        assert not active_only
+        return SimpleNamespace(size=lambda: len(self.executors), apply=executor)
 
     def getJobIdsForTag(self, tag: str) -> list[int]:
         assert tag.startswith("evaluation-")
@@ -108,6 +124,35 @@ def test_an_answer_that_comes_after_its_time_is_none() -> None:
     with pytest.raises(LimitExceeded):
         limited(session, work)
     assert not session.killed
+
+
+@pytest.mark.parametrize(("lost", "runs"), [([], 1), ([(True, None), (False, 1.0)], 1), ([(True, None), (False, FAR)], MOST_LOST)],
+                         ids=["all are there", "one ended before", "one ended meanwhile"])
+def test_time_in_which_executors_were_lost_does_not_count(
+        lost: list[tuple[bool, float | None]], runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_TOLD_S", 0)
+    session, ran = StandIn(0, lost or [(True, None)]), list[int]()
+
+    def work() -> pa.Table:
+        ran.append(1)
+        session.cancelled.clear()
+        return session.work()
+
+    with pytest.raises(LimitExceeded):
+        limited(session, work)
+    assert len(ran) == runs
+
+
+def test_a_plan_of_spark_sql_waits_while_there_is_no_executor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_TOLD_S", 0)
+    session, ran = StandIn(0, [(False, 1.0)]), list[int]()
+
+    def work() -> pa.Table:
+        ran.append(1)
+        session.cancelled.clear()
+        return ANSWER if len(ran) == 3 * MOST_LOST else session.work()
+
+    assert limited(session, work, EvaluationLimits(evaluation_ms=20)) is ANSWER
 
 
 def test_what_fails_or_ends_in_time_is_not_cancelled() -> None:
