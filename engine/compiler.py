@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 from engine.execution.compiled import STAGES, Compiled, Equality
 from engine.execution.content import merge_estimates, table_estimate
 from engine.ir.printer import Pass
-from engine.ir.rules import RuleSet
+from engine.ir.rules import RuleSet, atoms
 from engine.ir.stages import divide
 from engine.ir.statement import BACKGROUND, REASONING, Program, Statement, TimedProgram
 from engine.ir.terms import SAME_AS
 from engine.ir.windows import with_rule_windows
 from engine.plan import derivations
 from engine.plan.build import Builder
-from engine.plan.dataset import Dataset, dataset, entailed, goal_plan, program_plan
-from engine.plan.nodes import MergedSource, Plan, StaticSource, TimedSource, closures, sources
+from engine.plan.dataset import Dataset, dataset, entailed, goal_plan, named, program_plan
+from engine.plan.nodes import ClosedSource, MergedSource, Plan, StaticSource, TimedSource, closures, sources, with_closures
 from engine.plan.order import Estimate
 from engine.plan.timed import StagedPlan, staged_plan, timed_plan
 from engine.records import Triple
@@ -35,6 +35,7 @@ from engine.rewrite.relevance import ANYTHING, Goal, goals_of
 from engine.rewrite.temporal import normal_form
 from engine.rewrite.timed import stage_program, timed_rules
 from engine.rewrite.unfold import unfold
+from engine.rewrite.unique_names import under_unique_names
 from engine.rewrite.validate import Catalog, validate
 
 
@@ -70,8 +71,9 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     if equality.obstacle is not None:
         passes = (*passes, Pass("equality", passes[-1].rules, f"owl:sameAs by {'its rules: ' if equality.obstacle else 'representatives'}"
                                                               f"{equality.obstacle}"))
-    compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, passes, staged=chain, derived=timed,
-                        equality=equality)
+    narrowing = _Narrowing(validated, goals_of(validated.query), without)
+    compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, (*passes, *narrowing.passes(plan)),
+                        staged=chain, derived=timed, equality=equality, narrow=narrowing)
     if until == "spark":
         compiled.write()
     return compiled
@@ -87,6 +89,34 @@ def _equality(plan: Plan, statement: Statement, catalog: Catalog, without: froze
     stated = sum(pc.sum(pc.equal(catalog.graphs[iri]["p"], SAME_AS)).as_py() or 0 for iri in graphs)
     why = "that is left out" if "equality" in without else next(filter(None, found), "")
     return Equality(why, stated, any(map(derives_equality, rules)))
+
+
+class _Narrowing:
+    """Gives plans closures with those rules only that matter while the names in some goals are unique."""
+
+    def __init__(self, statement: Statement, goals: Sequence[Goal], without: frozenset[str]) -> None:
+        self._windows, self._goals, self._all = _windows_of(statement), goals, "unique_names" in without
+        self._found: dict[str, ClosedSource | None] = {}    # by closure, over its own background
+
+    def __call__(self, plan: Plan) -> Plan | None:
+        """The plan with less rules; None where all matter."""
+        if all(self._narrowed(closed) is None for closed in closures(sources(plan))):
+            return None
+        return with_closures(plan, lambda closed: self._narrowed(closed) or closed)
+
+    def passes(self, plan: Plan) -> list[Pass]:
+        """What the pass leaves of the rules of the first closure that it changes: others have as many."""
+        found = [narrowed for closed in closures(sources(plan)) if (narrowed := self._narrowed(closed)) is not None]
+        return [Pass("unique_names", closed.rules, "while no name is owl:sameAs another term") for closed in found[:1]]
+
+    def _narrowed(self, closed: ClosedSource) -> ClosedSource | None:
+        if self._all or closed.is_static:   # one that is static is shared with others, and made once: backgrounds are
+            return None
+        if closed.name not in self._found:
+            own = [(atom.predicate, (None,) * len(atom.terms)) for rule in closed.rules if rule.role == "goal" for atom in atoms(rule.head)]
+            rules = under_unique_names(closed.rules, [*self._goals, *own])
+            self._found[closed.name] = None if rules is None else named(replace(closed, rules=rules), self._windows)
+        return self._found[closed.name]
 
 
 def _compile_program(statement: Statement, catalog: Catalog, identity: str, until: str, without: frozenset[str]) -> Compiled:
@@ -105,8 +135,9 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
     words = frozenset[str]()
     if program.profile and "partial" not in without:
         words = schema_words(RULES_OF[program.profile], (triple for graph in graphs.values() for triple in graph))
+    narrowing = _Narrowing(statement, goals_of(program), without)
     compiled = Compiled(statement, statement, plan, identity, static_estimate(statement, catalog), lambda live: plan, generalise, words,
-                        passes=passes)
+                        passes=(*passes, *narrowing.passes(plan)), narrow=narrowing)
     if until == "spark":
         compiled.write()
     return compiled

@@ -135,7 +135,8 @@ class Application:
         guard.check("GET", partial(header, scope), self.site.hosts, self.site.origins, base_url=self.site.base_url)
         if scope["query_string"]:
             raise Problem("unknown-parameter", "There are no parameters here.")
-        status, value = (200, {"status": "live"}) if path == "/health/live" else readiness(self.site.engine, self.exchange.worker)
+        status, value = (200, {"status": "live"}) if path == "/health/live" else readiness(
+            self.site.engine, self._sinks, self.exchange.worker)
         body = dumps(value)
         headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("cache-control", "no-store")]
         headers += [("retry-after", "2")] if status == 503 else []

@@ -18,17 +18,12 @@ from server.guard import origin_of
 from server.limits import Limits
 
 Value = TypeVar("Value")
-INTERRUPTED = 130   # as the shell has it of SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and do it; the exit status."""
     given = _parser().parse_args(arguments)
-    try:
-        return int(given.do(given))
-    except KeyboardInterrupt:   # of `serve` it is told otherwise
-        print("thalweg: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    return int(given.do(given))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -216,7 +211,3 @@ def _limit(text: str) -> tuple[str, float]:
 def _complain(text: str) -> int:
     print(f"thalweg: {text}", file=sys.stderr)
     return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -66,7 +66,7 @@ class ServerProcess:
         """Start the process and wait until it listens (the engine starts behind)."""
         self.starts += 1
         self.data.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "server.cli", "serve", "--port", "0", "--data", str(self.data), *self.arguments]
+        command = [sys.executable, "-m", "server", "serve", "--port", "0", "--data", str(self.data), *self.arguments]
         with self.log.open("wb") as out:
             self._process = subprocess.Popen(command, cwd=ROOT, env=self._environment, stdin=subprocess.DEVNULL, stdout=out,
                                              stderr=subprocess.STDOUT, start_new_session=True)

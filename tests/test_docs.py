@@ -86,7 +86,7 @@ def test_commands_that_are_named_exist(document: Path) -> None:
 
 @lru_cache
 def known_options() -> set[str]:
-    helps = (subprocess.run([sys.executable, "-m", "server.cli", command, "--help"], capture_output=True, text=True, cwd=ROOT,
+    helps = (subprocess.run([sys.executable, "-m", "server", command, "--help"], capture_output=True, text=True, cwd=ROOT,
                             timeout=60, check=True).stdout for command in ("serve", "run", "why"))
     return {option for text in helps for option in re.findall(r"(--[a-z-]+)", text)} | {"--update"}
 
@@ -202,7 +202,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = (folder / "log").open("wb")
-    process = subprocess.Popen([sys.executable, "-m", "server.cli", "serve", "--port", str(port), "--data", str(folder / "data")],
+    process = subprocess.Popen([sys.executable, "-m", "server", "serve", "--port", str(port), "--data", str(folder / "data")],
                                stdout=log, stderr=log, cwd=ROOT, stdin=subprocess.DEVNULL)
     try:
         wait_ready(f"http://127.0.0.1:{port}/health/ready", process, folder / "log")
@@ -244,7 +244,7 @@ def test_the_proof_of_the_readme(tmp_path: Path) -> None:
     """``thalweg why``: the tree that the README shows."""
     run_bash(snippet("files"), tmp_path)
     run_bash(snippet("replay").partition(".venv/bin")[0], tmp_path)
-    script = snippet("why").replace(".venv/bin/thalweg", f"{sys.executable} -m server.cli")
+    script = snippet("why").replace(".venv/bin/thalweg", f"{sys.executable} -m server")
     found = run_bash(f"export PYTHONPATH={ROOT}\n{script}", tmp_path, within_s=150)
     assert found.rstrip() == snippet("proof")
 
@@ -254,7 +254,7 @@ def test_the_replay_of_the_readme(tmp_path: Path) -> None:
     import json
 
     run_bash(snippet("files"), tmp_path)
-    script = snippet("replay").replace(".venv/bin/thalweg", f"{sys.executable} -m server.cli")
+    script = snippet("replay").replace(".venv/bin/thalweg", f"{sys.executable} -m server")
     lines = run_bash(f"export PYTHONPATH={ROOT}\n{script}", tmp_path, within_s=150).splitlines()
     found = [(line["at"], len(line["results"]["results"]["bindings"])) for line in map(json.loads, lines)]
     # Events at 1 s and 2.5 s, a window of a minute: evaluated each second, up to the last close that sees an event.

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -67,18 +69,27 @@ class Choices:
         self._in_shards: dict[str, bool] = {}   # by query, whether it may be; known from its first evaluation over `shard_rows`
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
         self.sharing, self._equal = Sharing(), EqualTerms()
+        self._users: Counter[str] = Counter()   # of each closure that is made at these evaluations
+        self._not_unique: set[str] = set() if shared is None else shared._not_unique    # queries with names that are equal to other terms
+
+    def begin(self, dues: Iterable[Due]) -> None:
+        """Note what is evaluated together: what queries share is made once."""
+        self._users = Counter(closed.name for due in dues for closed in due.compiled.closures)
 
     def of(self, due: Due) -> Choice:
         """How the evaluations that are due are made."""
-        compiled = due.compiled
+        compiled = due.compiled.whole or due.compiled
         ranges = needed(compiled.statement.windows, due.evaluation)
         rows = sum(due.streams[iri].rows for iri in ranges)
+        by_rounds = due.paths in ("sql", "graphframes") and bool(compiled.text("sql", True).rounds)
+        forced = self.force_executor or ("sql" if by_rounds else None)
+        keeps = due.query not in self.too_large and forced != "sql" and self._keeps(due, compiled.with_goal or compiled, rows)
+        if due.query not in self._not_unique and (keeps or all(self._users[closed.name] < 2 for closed in compiled.closures)):
+            compiled = compiled.narrowed or compiled
+        due = replace(due, compiled=compiled)
         compiled.adapt(rows, lambda: merge_estimates([*(content.estimate() for content in due.streams.values()),
                                                       *map(table_estimate, due.graphs.values())]))
         keeping = compiled.with_goal or compiled
-        by_rounds = due.paths in ("sql", "graphframes") and bool(compiled.text("sql", True).rounds)
-        forced = self.force_executor or ("sql" if by_rounds else None)
-        keeps = due.query not in self.too_large and forced != "sql" and self._keeps(due, keeping, rows)
         by_representatives = self._by_representatives(due, rows, keeps)
         if by_representatives:
             assert compiled.by_representatives is not None
@@ -108,6 +119,8 @@ class Choices:
             why = f"its closures are kept: {compiled.change_in_words}"
         elif form == "plain" and executor == "local" and compiled.closures and not by_representatives:
             why = f"its closures are made anew: {self._why_anew(keeping, rows)}"
+        if compiled.whole is not None:
+            why += "; rules that matter only where a name of its is equal to another term are left out"
         samples = form in ("sampled", "shared")
         strategy: StrategyName = "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute"
         self.made[due.query] = executor, strategy
@@ -123,6 +136,10 @@ class Choices:
         """Shards have found more for a query than an answer may have: it is evaluated whole from now on."""
         self._in_shards[query] = False
 
+    def has_equal_names(self, query: str) -> None:
+        """A name of a query is equal to another term: all rules matter from now on."""
+        self._not_unique.add(query)
+
     def is_kept(self, query: str) -> None:
         """What is kept for a query was not too much."""
         self._over.pop(query, None)
@@ -137,6 +154,7 @@ class Choices:
         self.too_large.discard(query)
         self._over.pop(query, None)
         self._in_shards.pop(query, None)
+        self._not_unique.discard(query)
         self._equal.forget(query)
         self.sharing.forget(query)
 

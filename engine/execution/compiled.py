@@ -95,6 +95,8 @@ class Compiled:
     staged: StagedPlan | None = field(default=None, repr=False)
     derived: TimedSource | None = None
     equality: Equality = Equality()
+    narrow: Callable[[Plan], Plan | None] = field(default=lambda plan: None, repr=False)
+    whole: Compiled | None = field(default=None, repr=False)
 
     def adapt(self, rows: int, live: Callable[[], Estimate]) -> None:
         """Order the joins anew, by `live` counts, once the streams hold four times (or a quarter of) what they did. Answers stay."""
@@ -121,6 +123,8 @@ class Compiled:
 
     def write(self) -> None:
         """Write what tasks need at each evaluation: for large schemas that takes seconds."""
+        if self.narrowed is not None:
+            self.narrowed.write()
         if self.by_representatives is not None and (self.equality.statements or self.equality.is_derived):
             self.by_representatives.write()
         else:
@@ -162,12 +166,28 @@ class Compiled:
         return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
 
     @cached_property
+    def narrowed(self) -> Compiled | None:
+        """The query with those rules only that matter while no property or class that it names is equal to another term; where one is, its
+        closures say so, and their answers do not count: the `whole` query has them. None where all rules matter."""
+        plan = self.narrow(self.plan)
+        if plan is None:
+            return None
+        return replace(self, plan=plan, build=lambda live: self.narrow(built := self.build(live)) or built, whole=self,
+                       narrow=lambda plan: None, goal=self._narrowed_goal(),
+                       texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
+
+    def _narrowed_goal(self) -> Scan | None:
+        goal = None if self.goal is None else self.narrow(self.goal)
+        assert goal is None or isinstance(goal, Scan)
+        return goal
+
+    @cached_property
     def by_representatives(self) -> Compiled | None:
         """The query with closures that are computed by representatives of equal terms; None where these are told apart."""
         if self.equality.obstacle != "" or any(closed.view_lengths for closed in self.closures):
             return None
         return replace(self, plan=with_representatives(self.plan), build=lambda live: with_representatives(self.build(live)), goal=None,
-                       schema_words=frozenset(), equality=Equality(),
+                       schema_words=frozenset(), equality=Equality(), narrow=lambda plan: None,
                        texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
 
     @cached_property

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.execution.choices import CLOSED_ROWS, NO_LIMIT, SHARD_ROWS, Choices, StrategyName
 from engine.execution.content import Following, StreamContent
@@ -25,10 +26,12 @@ from engine.execution.plan_job import ExecutorName, PlanJob, Ran, SqlPlans, Task
 from engine.execution.plan_writer import kept_steps, written
 from engine.execution.program_steps import TimedPrograms, behind, state_at, taken_on
 from engine.execution.shapes import Shapes
+from engine.ir.rules import NOT_UNIQUE
 from engine.ir.statement import Program
 from engine.limits import Cancelled, LimitExceeded, Postponed
 from engine.plan.graphs import Chosen
 from engine.plan.nodes import KEYS, Key
+from engine.sql.closing import FINDINGS_READ
 from engine.sql.dialect import UNDECIDED
 from engine.sql.sources import graph_table, needed, stream_table
 from engine.worker.bundles import Found, QueryFailed, Shown, Task
@@ -113,6 +116,7 @@ class Executor:
     def _evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         jobs: list[PlanJob] = []
         failed: dict[int, BaseException] = {}
+        self._choices.begin(dues)
         for number, due in enumerate(dues):
             try:
                 if due.compiled.timed:
@@ -130,7 +134,7 @@ class Executor:
             except Exception as failure:  # a plan that cannot be made is that query's failure
                 failed[number] = failure
         self._run(jobs)
-        for again in (self._undecided, self._undivided, self._unkept, self._by_sql, self._mended):
+        for again in (self._undecided, self._undivided, self._unkept, self._by_sql, self._mended, self._not_unique):
             self._run(list(again(jobs)))
         remaining = iter(jobs)
         return [answer for number, due in enumerate(dues)
@@ -291,6 +295,17 @@ class Executor:
                 self._choices.too_large.add(job.due.query)
                 self._closures.drop(job.due.query)
                 yield from self._made_again(jobs, number, "it needs more memory than a worker has")
+
+    def _not_unique(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
+        """Jobs with all rules in place of those whose closures found a name that is equal to another term; and of those that found so much
+        that is inconsistent that not all of it was read."""
+        for number, job in enumerate(jobs):
+            if job.due.compiled.whole is None or not isinstance(job.answer, Found) or job.answer.findings is None:
+                continue
+            findings = job.answer.findings["finding"]
+            if len(findings) >= FINDINGS_READ or pc.any(pc.starts_with(findings, f"{NOT_UNIQUE}:")).as_py():
+                self._choices.has_equal_names(job.due.query)
+                yield from self._made_again(jobs, number, "a name that it has is equal to another term")
 
     def _made_again(self, jobs: list[PlanJob], number: int, postponed: str = "") -> list[PlanJob]:
         """The job in the place of one that failed; none where it cannot be made, or where others wait and it is to be `postponed` then."""

@@ -31,6 +31,8 @@ RANKS = {SIMPLE: 0, RDF_PROFILE: 1, RDFS_PROFILE: 2, OWL_RL: 3, OWL_RDF_BASED: 3
 TRIPLE = "triple"
 OF_SUBCLASSES = "rif:subclass", "rif:member"
 """The names of the rules that say what ``##`` means (RIF-BLD, section 3.2); they stand in each rule set that asks for subclasses."""
+NOT_UNIQUE = ".not-unique"
+"""The name of the rule that finds where a name of a query is equal to another term (engine/rewrite/unique_names.py)."""
 ALWAYS_HELD = ".always"
 """A predicate without terms that holds at every point: the body of a rule that asks for no atom."""
 EVENT = ".event"

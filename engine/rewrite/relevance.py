@@ -14,9 +14,9 @@ beside the answers, whatever these are; so is all that it needs.
 [?x a ?d] <- (?c ?d) in {(<c> <a>)}, [?x a ?c] .
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 
 from engine.grouping import by_key
 from engine.ir import patterns as ir
@@ -27,13 +27,19 @@ from engine.ir.terms import Constant, OneOf, Variable
 Goal = tuple[str, tuple[str | None, ...]]
 """Atoms that are asked for: a predicate with its terms' tokens, None for any."""
 ANYTHING: Goal = (TRIPLE, (None, None, None))
+_PLACES = (1, 2), (1,)
+"""The places of a triple by which heads are found: there may be 100,000 facts."""
 MOST_ROWS = 1000
 """Of a table with more rows that count, the body is asked with any term in their place."""
 
 
-def relevant(rules: Iterable[Rule], goals: Iterable[Goal]) -> tuple[Rule, ...]:
+PassedOver = Callable[[Rule, Atom, Sequence[str | None]], bool]
+"""Whether a rule is taken to derive no such goal by this atom of its head."""
+
+
+def relevant(rules: Iterable[Rule], goals: Iterable[Goal], passed_over: PassedOver = lambda rule, head, goal: False) -> tuple[Rule, ...]:
     """The rules by which a goal may follow, in their order."""
-    search = _Search(tuple(rules))
+    search = _Search(tuple(rules), passed_over)
     for goal in goals:
         search.ask(goal)
     for number, rule in enumerate(search.rules):
@@ -46,14 +52,17 @@ def relevant(rules: Iterable[Rule], goals: Iterable[Goal]) -> tuple[Rule, ...]:
 class _Search:
     """What is asked so far, and the rows of each rule's table by which it may follow."""
 
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
-        self.rules = rules
+    def __init__(self, rules: tuple[Rule, ...], passed_over: PassedOver) -> None:
+        self.rules, self._passed_over = rules, passed_over
         self._tables = [next((part for part in rule.body if isinstance(part, Table)), None) for rule in rules]
         self._rows: dict[int, set[int]] = {}
         self._indexes: dict[tuple[int, tuple[int, ...]], dict[tuple[str, ...], list[int]]] = {}
         self._asked: set[Goal] = set()
         self._waiting: list[Goal] = []
-        self._heads = by_key((atom.predicate, number) for number, rule in enumerate(rules) for atom in atoms(rule.head))
+        heads = [(number, atom) for number, rule in enumerate(rules) for atom in atoms(rule.head)]
+        self._heads = by_key((atom.predicate, (number, atom)) for number, atom in heads)
+        self._triples = by_key(((places, _tokens(atom, places)), (number, atom)) for number, atom in heads if atom.predicate == TRIPLE
+                               for places in _PLACES)
 
     def ask(self, goal: Goal) -> None:
         """Note a goal that is not part of one that was asked."""
@@ -69,11 +78,19 @@ class _Search:
         """Follow the goals back until no new ones come."""
         while self._waiting:
             predicate, tokens = self._waiting.pop()
-            for number in self._heads.get(predicate, ()):
-                for head in atoms(self.rules[number].head):
-                    given = _unified(head, tokens)
-                    if given is not None:
-                        self.keep(number, given, self._matching(number, given))
+            for number, head in self._heads_of(predicate, tokens):
+                given = _unified(head, tokens)
+                if given is not None and not self._passed_over(self.rules[number], head, tokens):
+                    self.keep(number, given, self._matching(number, given))
+
+    def _heads_of(self, predicate: str, tokens: tuple[str | None, ...]) -> Iterable[tuple[int, Atom]]:
+        """The atoms in heads that may match a goal, with the numbers of their rules."""
+        for places in _PLACES if predicate == TRIPLE else ():
+            given = [tokens[place] for place in places]
+            if None not in given:
+                keys = product(*((token, None) for token in given))
+                return chain.from_iterable(self._triples.get((places, key), ()) for key in keys)
+        return self._heads.get(predicate, ())
 
     def keep(self, number: int, given: dict[Variable, str], rows: Iterable[int] | None) -> None:
         """Note rows (None: all) of a rule's table, and ask for its body; `given` are variables that have one value."""
@@ -119,6 +136,11 @@ class _Search:
             self._indexes[number, places] = by_key((tuple(cells[place].token for place in places), row)
                                                    for row, cells in enumerate(table.rows))
         return self._indexes[number, places].get(tuple(given[table.variables[place]] for place in places), ())
+
+
+def _tokens(atom: Atom, places: tuple[int, ...]) -> tuple[str | None, ...]:
+    """What is named in some places of an atom; None where that is a variable."""
+    return tuple(term.token if isinstance(term := atom.terms[place], Constant) else None for place in places)
 
 
 def _unified(head: Atom, tokens: tuple[str | None, ...]) -> dict[Variable, str] | None:

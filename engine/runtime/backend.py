@@ -88,6 +88,11 @@ class Backend:
         session = self._session
         return session is not None and session.alive and session.responds()
 
+    def lacks(self) -> str:
+        """What evaluations wait for; empty where that is nothing."""
+        session = self._session
+        return f"the cluster {session.settings.master} has no executor" if session is not None and session.lacks_executors() else ""
+
     def describe(self) -> Mapping[str, object]:
         if self._session is None:
             return {}

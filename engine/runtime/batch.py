@@ -90,7 +90,7 @@ class Limits:
     `patience_ms` for one query. `paths` is how closures of paths are found where a query does not say it."""
 
     ticks: int = 512
-    rows: int = 250_000
+    rows: int = 500_000
     backlog_ms: int = 3_600_000
     tail: int = 1_000
     tail_bytes: int = 8 << 20

@@ -58,7 +58,7 @@ class Room:
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """Something that does not work while the rest does. `kind` is ``file``, ``log``, ``graph``, ``rules``, ``query``,
-    ``record`` (of the input log), ``clock`` or ``disk``."""
+    ``record`` (of the input log), ``clock``, ``disk``, or ``topic`` (which a stream cannot read)."""
 
     kind: str
     name: str

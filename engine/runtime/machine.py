@@ -60,7 +60,7 @@ class Machine:
         self._failure: BaseException | None = None
         self._backoff = Backoff(settings.restarts_in_a_row, settings.restart_wait_s)
         self._starter: Worker | None = None     # the first start, or the last one since
-        self._watch = Watch(settings, self._sight, backend.alive, self.broken)
+        self._watch = Watch(settings, self._sight, backend.alive, backend.lacks, self.broken)
 
     # --- start
 
@@ -337,4 +337,7 @@ class Machine:
             yield Trouble("log", f"records {hole.first} to {hole.last}", f"lost: {hole.reason}")
         if ahead := self.clock.ahead_ms:
             yield Trouble("clock", "server", f"the machine's clock was set back: it is {ahead} ms behind; time goes on from the last stamp")
+        for iri, source in list(self.writer.appender.sources.items()):
+            if source.topic is not None and (reading := self.reading(iri)).state == "waiting":
+                yield Trouble("topic", iri, f"{reading.error}")
         yield from self.snapshot.troubles

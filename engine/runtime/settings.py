@@ -23,7 +23,7 @@ class Settings:
     archive_files: int = 32
     max_backlog_items: int = 5_000_000
     ticks_per_job: int = 512
-    max_result_rows: int = 250_000
+    max_result_rows: int = 500_000
     evaluation: EvaluationLimits = EvaluationLimits()
     commit_evaluations: int = 2_000
     batch_patience_ms: int = 2_000

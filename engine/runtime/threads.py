@@ -88,19 +88,20 @@ class Sight:
 
 
 class Watch:
-    """Looks once in `watch_s`. `broken` is told of an evaluator that has not answered for
-    `silence_s`, or whose feed brings nothing for `stall_s` though records wait."""
+    """Looks once in `watch_s`. `broken` is told of an evaluator that has not answered for `silence_s`, or whose feed brings nothing for
+    `stall_s` though records wait. What it `lacks` is only told."""
 
-    def __init__(self, settings: Settings, sight: Callable[[], Sight], alive: Callable[[], bool],
+    def __init__(self, settings: Settings, sight: Callable[[], Sight], alive: Callable[[], bool], lacks: Callable[[], str],
                  broken: Callable[[int, BaseException], None], now: Callable[[], float] = time.monotonic) -> None:
         self.worker = Worker("evaluator-watch", self._run, most=ANY_NUMBER)
-        self._settings, self._sight, self._alive, self._broken = settings, sight, alive, broken
+        self._settings, self._sight, self._alive, self._lacks, self._broken = settings, sight, alive, lacks, broken
         self._now = now
         self._closing = threading.Event()
         self._life = -1
         self._position = -1
         self._moved = now()
         self._silent_since: float | None = None
+        self._lacking = ""
 
     def stop(self) -> None:
         self._closing.set()
@@ -111,6 +112,8 @@ class Watch:
         now, sight = self._now(), self._sight()
         if (since := self._silent_since) is not None:
             found.append(f"Spark has not answered for {now - since:.0f} s")
+        if self._lacking:
+            found.append(f"{self._lacking}: evaluations wait")
         if sight.running and sight.backlog and sight.position == self._position and now - self._moved > self._settings.stall_s:
             found.append(f"{sight.backlog} records wait, and none has been processed for {now - self._moved:.0f} s")
         return found
@@ -122,12 +125,12 @@ class Watch:
     def _look(self) -> None:
         sight, now = self._sight(), self._now()
         if not sight.running or sight.life != self._life:
-            self._life, self._silent_since, self._moved = sight.life, None, now
+            self._life, self._silent_since, self._moved, self._lacking = sight.life, None, now, ""
             return
         if not sight.backlog or sight.position != self._position:
             self._position, self._moved = sight.position, now
         if self._alive():
-            self._silent_since = None
+            self._silent_since, self._lacking = None, self._lacks()
         elif self._silent_since is None:
             self._silent_since = now
         elif now - self._silent_since >= self._settings.silence_s:

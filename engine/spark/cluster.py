@@ -1,5 +1,5 @@
-"""What is found out about a cluster before it is used: how many cores it has, whether its executors have the
-packages and see what the driver writes."""
+"""What is found out about a cluster: how many cores it has; before it is used, whether its executors have the packages and see what the
+driver writes."""
 
 import secrets
 import time
@@ -42,14 +42,19 @@ def await_executors(spark: SparkSession, settings: SparkSettings, work: Path, sa
     return settings, max(1, cores // executors)
 
 
+def executors_in(store: Any, active_only: bool = True) -> list[Any]:
+    """The executors that Spark's `store` of statuses knows: those that are there, or also those that were."""
+    known = store.executorList(active_only)
+    return [each for each in map(known.apply, range(known.size())) if each.id() != "driver"]
+
+
 def _counted(store: Any, least: int) -> tuple[int, int]:
     """How many executors there are, and their cores, once these are `least` and no more come."""
     began = since = time.monotonic()
     found = (0, 0)
     while time.monotonic() - began < START_S and (found[1] < least or time.monotonic() - since < _STEADY_S):
         time.sleep(_LOOK_S)
-        there = store.executorList(True)
-        known = [each for each in map(there.apply, range(there.size())) if each.id() != "driver"]
+        known = executors_in(store)
         now = len(known), sum(each.totalCores() for each in known)
         if now != found:
             found, since = now, time.monotonic()

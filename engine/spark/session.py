@@ -25,7 +25,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from engine.spark.cluster import await_executors
+from engine.spark.cluster import await_executors, executors_in
 from engine.spark.jars import download_shown, fetch_jars, missing, use_jars
 from engine.spark.java import Java, JavaNotFound, archive_path, ensure_java, finish, make_options, use_archive
 from engine.spark.launch import Scratch, SparkStartError, end_jvm, launch, reset_pyspark, zip_engine
@@ -94,6 +94,13 @@ class Session:
         answers: list[bool] = []
         _within(within_s, lambda: answers.append(not self._context._jsc.sc().isStopped()))
         return any(answers)
+
+    def lacks_executors(self, within_s: float = 2.0) -> bool:
+        """Whether Spark says, in time, that the cluster has none; they may come."""
+        found: list[bool] = []
+        if not self.settings.local:
+            _within(within_s, lambda: found.append(not executors_in(self._context._jsc.sc().statusStore())))
+        return any(found)
 
     def kill(self) -> None:
         """End a JVM that no longer responds; `on_death` callbacks follow."""

@@ -21,6 +21,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from engine.spark.cluster import executors_in
 from engine.worker.bundles import QueryFailed, Result, run_bundles
 from engine.worker.database import THREADS_VARIABLE, database, interrupt
 from engine.worker.guard import GRACE_S, end_all
@@ -192,8 +193,7 @@ def lost_executors(spark: SparkSession, since_s: float) -> Literal["", "some", "
     with suppress(Exception):       # a dead JVM raises any of Py4J's and the socket's errors
         store = spark.sparkContext._jsc.sc().statusStore()
         while True:
-            known = store.executorList(False)
-            executors = [each for each in map(known.apply, range(known.size())) if each.id() != "driver"]
+            executors = executors_in(store, active_only=False)
             if not any(each.isActive() for each in executors):
                 return "all"
             removed = [each.removeTime() for each in executors]

@@ -15,6 +15,7 @@ from grammar.statement import TEXT_LIMITS
 from server import package_version
 from server.formats.media import GRAPH_TYPES, HTML, JSON, PUSH_TYPES, TEXT
 from server.problems import SLUGS, Problem
+from server.sinks import Sinks
 from server.web import best, json_reply, path, reply, route, site
 
 blueprint = Blueprint("info", __name__)
@@ -47,7 +48,7 @@ def live() -> Response:
 @route(blueprint, "/health/ready", "GET", starting=True)
 def ready() -> Response:
     """The engine answers."""
-    status, value = readiness(site().engine)
+    status, value = readiness(site().engine, site().sinks)
     return json_reply(value, status, headers={"Retry-After": "2"} if status == 503 else None)
 
 
@@ -62,9 +63,11 @@ def problem(slug: str) -> Response:
     return reply(f"{status} {slug}: {title}\n", TEXT)
 
 
-def readiness(engine: Any, feeds: Worker | None = None) -> tuple[int, dict[str, Any]]:
+def readiness(engine: Any, sinks: Sinks | None = None, feeds: Worker | None = None) -> tuple[int, dict[str, Any]]:
     """Status and body of ``/health/ready``; `feeds` is the thread that tells clients what the engine does."""
     well, more = engine.health()
+    if sinks is not None and engine.ready:
+        more["degraded"] = [*more["degraded"], *sinks.troubles()]
     trouble = feeds.trouble(_MOST_BUSY_S) if feeds is not None else None
     if feeds is not None and "threads" in more:
         more["threads"] = {**more["threads"], feeds.name: feeds.to_json()}

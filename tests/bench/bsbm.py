@@ -74,7 +74,7 @@ def _measure(settings: Settings, data: Offers, pushes: Sequence[bytes], window_s
         feed = Feed(server.base, "/queries/offers/results?snapshot=false")
         began = time.time()
         for body in pushes:
-            client.request("POST", "/streams/offers", body, TIMED)
+            client.request("POST", "/streams/offers", body, TIMED, _PATIENCE_S)
         end_ms = BEGIN_MS + (data.seconds + window_s + 1) * 1000
         client.request("POST", f"/streams/offers?watermark={stamp(end_ms)}")
         pushed = time.time() - began

@@ -119,7 +119,7 @@ def _replay(settings: Settings, details: dict[str, Any]) -> Iterator[Figure]:
             file.writelines(data.body(second * 1000, (second + 1) * 1000) for second in range(seconds))
         began = time.monotonic()
         with out.open("wb") as file:
-            command = [sys.executable, "-m", "server.cli", "run", str(query), "--stream", str(stream)]
+            command = [sys.executable, "-m", "server", "run", str(query), "--stream", str(stream)]
             subprocess.run(command, cwd=ROOT, stdout=file, check=True)
         took = time.monotonic() - began
         told = {(answer["at"] - BEGIN_MS) // 1000: bag_of_bindings(["s", "mean"], answer["results"]["results"]["bindings"])

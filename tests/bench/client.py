@@ -22,8 +22,20 @@ class Client:
         address = urlsplit(base)
         self._connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=120)
 
-    def request(self, method: str, path: str, body: bytes | None = None, media: str | None = None) -> Any:
-        """The JSON answer; RuntimeError unless it is a success."""
+    def request(self, method: str, path: str, body: bytes | None = None, media: str | None = None, patience_s: float = 0) -> Any:
+        """The JSON answer; RuntimeError unless it is a success. What the server has no room for yet (503) is sent again, when it says so,
+        for so many seconds."""
+        until = time.monotonic() + patience_s
+        while True:
+            answer, text = self._answered(method, path, body, media)
+            if answer.status == 503 and time.monotonic() < until:
+                time.sleep(float(answer.headers.get("Retry-After", 1)))
+                continue
+            if answer.status >= 300:
+                raise RuntimeError(f"{method} {path}: {answer.status} {text[:1000].decode(errors='replace')}")
+            return json.loads(text) if text else None
+
+    def _answered(self, method: str, path: str, body: bytes | None, media: str | None) -> tuple[http.client.HTTPResponse, bytes]:
         headers = {"Accept": "application/json"} | ({"Content-Type": media} if media else {})
         try:
             self._connection.request(method, path, body, headers)
@@ -32,10 +44,7 @@ class Client:
             self._connection.close()
             self._connection.request(method, path, body, headers)
             answer = self._connection.getresponse()
-        text = answer.read()
-        if answer.status >= 300:
-            raise RuntimeError(f"{method} {path}: {answer.status} {text[:1000].decode(errors='replace')}")
-        return json.loads(text) if text else None
+        return answer, answer.read()
 
     def put_stream(self, name: str, iri: str, time_: str = "arrival", **more: Any) -> None:
         self.request("PUT", f"/streams/{name}", json.dumps({"iri": iri, "time": time_, **more}).encode(), "application/json")

@@ -292,7 +292,7 @@ class FakeEngine:
     # --- what a test does in place of the pump
 
     def health(self) -> tuple[bool, dict[str, Any]]:
-        return self.ready, {}
+        return self.ready, {"degraded": []}
 
     def sinks(self) -> dict[str, tuple[str, Any]]:
         return {}

@@ -18,7 +18,8 @@ import pytest
 
 from engine.runtime import place
 from server import offline
-from server.cli import INTERRUPTED, main
+from server.__main__ import INTERRUPTED
+from server.cli import main
 from tests.unit.runtime.reference_executor import ReferenceExecutor
 from tests.waiting import wait_until
 
@@ -71,7 +72,7 @@ def test_no_spark_is_imported(folder: Path) -> None:
 def test_ten_lines_take_no_time(folder: Path) -> None:
     """2 s from the shell on an idle machine, here in time of the processor, with room for the weather."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found = in_shell(["-m", "server.cli", "run", "high.rq", "--stream", "s.tsv"])
+    found = in_shell(["-m", "server", "run", "high.rq", "--stream", "s.tsv"])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert [len(json.loads(line)["results"]["results"]["bindings"]) for line in found.stdout.splitlines()] == [1, 6, 5]
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5
@@ -183,12 +184,26 @@ PRODUCT = "SELECT (COUNT(*) AS ?n) FROM STREAM ex:s [RANGE 10s STEP 5s] WHERE { 
 REGEX = PRODUCT.replace("(COUNT(*) AS ?n)", "?a").replace("?z }", "?z FILTER REGEX(CONCAT(STR(?x), STR(?y), STR(?z)), 'a.*b') }")
 
 
+def test_an_interrupt_while_modules_are_imported_is_no_traceback() -> None:
+    """The first of them ask for a second of the machine; what comes before is Python's own start."""
+    with subprocess.Popen([sys.executable, "-X", "importtime", "-m", "server", "serve"], text=True, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+        assert process.stderr is not None
+        try:
+            next(line for line in process.stderr if "engine.ir" in line)
+            process.send_signal(signal.SIGINT)
+            told = [line for line in process.stderr if not line.startswith("import time:")]
+            assert (process.wait(60), told) == (INTERRUPTED, ["thalweg: interrupted\n"])
+        finally:
+            process.kill()
+
+
 @pytest.mark.parametrize("text", [PRODUCT, REGEX], ids=["DuckDB", "a function of ours"])
 def test_an_interrupt_ends_it(folder: Path, text: str, tmp_path: Path) -> None:
     (folder / "long.rq").write_text(f"PREFIX ex: <http://ex.org/> REGISTER QUERY long AS {text}")
     (folder / "many.tsv").write_text("".join(READING % (n, n, n) for n in range(5_000)))
     (scratch := tmp_path / "scratch").mkdir()
-    process = subprocess.Popen([sys.executable, "-m", "server.cli", "run", "long.rq", "--stream", "many.tsv"], text=True,
+    process = subprocess.Popen([sys.executable, "-m", "server", "run", "long.rq", "--stream", "many.tsv"], text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)})
     assert process.stdout is not None and process.stderr is not None

@@ -102,6 +102,9 @@ def test_each_result_is_a_record(brokers: Brokers, begin: Callable[[], Sinks]) -
     wait_until(lambda: sinks.sent("q", brokers.wanted["q"][1]).last_id == "q1c1-3", 5, lambda: "it is not told")
     other = sinks.sent("q", {"bootstrapServers": "other:1"})
     assert (other.last_id, other.error) == ("q1c1-3", "the server was not started with --kafka other:1")
+    assert sinks.troubles() == []
+    brokers.wanted["q"] = "q1c1", {"bootstrapServers": "other:1", "topic": "t"}
+    assert sinks.troubles() == [{"kind": "sink", "name": "q", "reason": "the server was not started with --kafka other:1"}]
 
 
 def test_a_start_goes_on_behind_what_was_written(brokers: Brokers, begin: Callable[[], Sinks]) -> None:

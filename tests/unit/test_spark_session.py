@@ -15,21 +15,18 @@ import textwrap
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
 
 import pytest
 
 from engine.spark import packages
 from engine.spark.jars import fetch_jars, graphframes_jar, missing, use_jars
 from engine.spark.launch import Scratch, SparkStartError, remove_abandoned
-from engine.spark.session import start_session
+from engine.spark.session import Session, start_session
 from engine.spark.settings import GRAPHFRAMES, SparkSettings, configuration, from_environment
 from engine.worker import look
 from server import cli
 from tests.sparks import INTERPRETED, jvm_pid, needs_graphframes
-
-if TYPE_CHECKING:
-    from engine.spark.session import Session
 
 
 def test_settings_come_from_the_environment_and_arguments_win() -> None:
@@ -155,6 +152,15 @@ def test_executors_are_awaited_until_there_are_enough(least: int, cores: int, mo
 
     executors, found = cluster._counted(Store(), least)
     assert executors > 1 and found >= least and looks >= 10
+
+
+@pytest.mark.parametrize(("master", "there", "lacking"), [
+    ("local[2]", ["driver"], False), ("spark://h:7077", ["driver", "0"], False), ("spark://h:7077", ["driver"], True)])
+def test_a_cluster_may_lack_executors(master: str, there: list[str], lacking: bool) -> None:
+    known = SimpleNamespace(size=lambda: len(there), apply=lambda place: SimpleNamespace(id=lambda: there[place]))
+    context = SimpleNamespace(statusStore=lambda: SimpleNamespace(executorList=lambda active: known))
+    session = SimpleNamespace(settings=SparkSettings(master=master), _context=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: context)))
+    assert Session.lacks_executors(session) is lacking   # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("master", "local"), [

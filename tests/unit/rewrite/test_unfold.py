@@ -10,7 +10,7 @@ import pytest
 from engine import rewrite
 from engine.ir.rules import RuleSet
 from engine.plan.nodes import ClosedSource, sources
-from engine.rewrite import PASSES, alternatives, equality, magic, relevance
+from engine.rewrite import PASSES, alternatives, equality, magic, relevance, unique_names
 from engine.rewrite.programs import RULE_PASSES
 from tests.unit.rewrite.under_rules import E, Data, compiled, text, written
 
@@ -77,11 +77,11 @@ def test_each_pass_is_explained() -> None:
     assert [line for line in shown.splitlines() if "<http://ex.org/Cat> <http://ex.org/Pet>" in line and "Dog" not in line]
 
 
-@pytest.mark.parametrize("module", [alternatives, equality, magic, relevance])
+@pytest.mark.parametrize("module", [alternatives, equality, magic, relevance, unique_names])
 def test_examples_hold(module: object) -> None:
     assert doctest.testmod(module).failed == 0    # type: ignore[arg-type]
 
 
 def test_every_pass_is_a_module() -> None:
     assert set(PASSES) <= {module.name for module in pkgutil.iter_modules(rewrite.__path__)}
-    assert PASSES == (*RULE_PASSES, "unfold", "magic", "equality")
+    assert PASSES == (*RULE_PASSES, "unfold", "magic", "equality", "unique_names")

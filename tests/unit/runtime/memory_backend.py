@@ -83,6 +83,9 @@ class MemoryBackend:
     def alive(self) -> bool:
         return not self.down and not self.halted.is_set()
 
+    def lacks(self) -> str:
+        return ""
+
     def describe(self) -> Mapping[str, object]:
         return {}
 

@@ -193,9 +193,9 @@ def test_a_feed_that_brings_nothing_is_begun_again(tmp_path: Path) -> None:
 
 def test_what_the_watch_takes_for_a_stall() -> None:
     """Records wait, the pump is idle and stays where it is; one that is busy, or moves, or has nothing to do is left alone."""
-    now, alive, broken = [0.0], [True], list[tuple[int, str]]()
+    now, alive, lacking, broken = [0.0], [True], [""], list[tuple[int, str]]()
     sights = [Sight(True, 1, 5, 0, True)]
-    watch = Watch(Settings(silence_s=20.0, stall_s=60.0), lambda: sights[0], lambda: alive[0],
+    watch = Watch(Settings(silence_s=20.0, stall_s=60.0), lambda: sights[0], lambda: alive[0], lambda: lacking[0],
                   lambda life, failure: broken.append((life, type(failure).__name__)), lambda: now[0])
 
     def look(after_s: float, sight: Sight) -> list[tuple[int, str]]:
@@ -211,6 +211,10 @@ def test_what_the_watch_takes_for_a_stall() -> None:
     assert look(1, Sight(True, 1, 6, 2, True)) == [(1, "StalledError")]
     assert look(100, Sight(False, 2, 6, 2, True)) == [] and watch.reasons([]) == []
     assert look(1, Sight(True, 2, 6, 2, True)) == [] and look(59, Sight(True, 2, 6, 2, True)) == []
+    lacking[0] = "the cluster has no executor"
+    assert look(0, Sight(True, 2, 7, 0, True)) == [] and watch.reasons([]) == ["the cluster has no executor: evaluations wait"]
+    lacking[0] = ""
+    assert look(0, Sight(True, 2, 7, 0, True)) == [] and watch.reasons([]) == []
     alive[0] = False
     assert look(0, Sight(True, 2, 7, 0, True)) == [] and look(19, Sight(True, 2, 7, 0, True)) == []
     assert watch.reasons([]) == ["Spark has not answered for 19 s"]

@@ -186,11 +186,14 @@ def test_brokers_that_are_away_are_told_and_awaited(run: Callable[..., Running],
     topics.away = True
     put(running := run())
     wait_until(lambda: state(running)["topic"] == "waiting", 10, lambda: f"{state(running)}")
-    assert state(running)["error"] == "the brokers are away" and running.engine.health()[0]
+    assert state(running)["error"] == "the brokers are away"
+    well, told = running.engine.health()
+    assert well and [(each["kind"], each["reason"]) for each in told["degraded"]] == [("topic", "the brokers are away")]
     topics.away = False
     topics.add(0, 1)
     assert await_items(running, 1)["lost"] == 0
     wait_until(lambda: (state(running)["topic"], state(running)["error"]) == ("reading", None), 10, lambda: f"{state(running)}")
+    assert running.engine.health()[1]["degraded"] == []
 
 
 @pytest.mark.parametrize("restarted", [False, True])
