@@ -71,7 +71,7 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
     if equality.obstacle is not None:
         passes = (*passes, Pass("equality", passes[-1].rules, f"owl:sameAs by {'its rules: ' if equality.obstacle else 'representatives'}"
                                                               f"{equality.obstacle}"))
-    narrowing = _Narrowing(validated, goals_of(validated.query), without)
+    narrowing = _UniqueNames(validated, goals_of(validated.query), without)
     compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, (*passes, *narrowing.passes(plan)),
                         staged=chain, derived=timed, equality=equality, narrow=narrowing)
     if until == "spark":
@@ -91,26 +91,26 @@ def _equality(plan: Plan, statement: Statement, catalog: Catalog, without: froze
     return Equality(why, stated, any(map(derives_equality, rules)))
 
 
-class _Narrowing:
-    """Gives plans closures with those rules only that matter while the names in some goals are unique."""
+class _UniqueNames:
+    """Leaves closures of windows only the rules that matter while the names in some goals are unique."""
 
     def __init__(self, statement: Statement, goals: Sequence[Goal], without: frozenset[str]) -> None:
-        self._windows, self._goals, self._all = _windows_of(statement), goals, "unique_names" in without
-        self._found: dict[str, ClosedSource | None] = {}    # by closure, over its own background
+        self._windows, self._goals, self._is_left_out = _windows_of(statement), goals, "unique_names" in without
+        self._found: dict[str, ClosedSource | None] = {}    # by name
 
     def __call__(self, plan: Plan) -> Plan | None:
-        """The plan with less rules; None where all matter."""
+        """The plan under fewer rules; None where all matter."""
         if all(self._narrowed(closed) is None for closed in closures(sources(plan))):
             return None
         return with_closures(plan, lambda closed: self._narrowed(closed) or closed)
 
     def passes(self, plan: Plan) -> list[Pass]:
-        """What the pass leaves of the rules of the first closure that it changes: others have as many."""
+        """The pass as EXPLAIN shows it, by the first closure that it changes."""
         found = [narrowed for closed in closures(sources(plan)) if (narrowed := self._narrowed(closed)) is not None]
         return [Pass("unique_names", closed.rules, "while no name is owl:sameAs another term") for closed in found[:1]]
 
     def _narrowed(self, closed: ClosedSource) -> ClosedSource | None:
-        if self._all or closed.is_static:   # one that is static is shared with others, and made once: backgrounds are
+        if self._is_left_out or closed.is_static:   # backgrounds are made once, and shared
             return None
         if closed.name not in self._found:
             own = [(atom.predicate, (None,) * len(atom.terms)) for rule in closed.rules if rule.role == "goal" for atom in atoms(rule.head)]
@@ -135,7 +135,7 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
     words = frozenset[str]()
     if program.profile and "partial" not in without:
         words = schema_words(RULES_OF[program.profile], (triple for graph in graphs.values() for triple in graph))
-    narrowing = _Narrowing(statement, goals_of(program), without)
+    narrowing = _UniqueNames(statement, goals_of(program), without)
     compiled = Compiled(statement, statement, plan, identity, static_estimate(statement, catalog), lambda live: plan, generalise, words,
                         passes=(*passes, *narrowing.passes(plan)), narrow=narrowing)
     if until == "spark":

@@ -2,7 +2,7 @@
 
 import sys
 
-INTERRUPTED = 130   # as the shell has it of SIGINT
+INTERRUPTED = 130   # the shell's status of a process that SIGINT ended
 
 
 def main() -> int:
@@ -10,7 +10,7 @@ def main() -> int:
     try:
         from server import cli
         return cli.main()
-    except KeyboardInterrupt:   # of `serve` it is told otherwise, once it runs
+    except KeyboardInterrupt:   # `serve` handles its own once it runs
         print("thalweg: interrupted", file=sys.stderr)
         return INTERRUPTED
 

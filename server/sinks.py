@@ -181,7 +181,7 @@ class Sinks:
     def troubles(self) -> list[dict[str, str]]:
         """The sinks that wait, as members of ``degraded``."""
         told = {name: self.sent(name, given) for name, (_, given) in self._engine.sinks().items()}
-        return [{"kind": "sink", "name": name, "reason": f"{sent.error}"} for name, sent in told.items() if sent.state == "waiting"]
+        return [{"kind": "sink", "name": name, "reason": sent.error or ""} for name, sent in told.items() if sent.state == "waiting"]
 
     def _hear(self, notice: Notice) -> None:
         if notice.kind == "result" and notice.query is not None and (sink := self._keeper.get(notice.query)) is not None:

@@ -198,7 +198,7 @@ def differs(case: Case, without: str) -> bool:
 def _plans(name: str, without: frozenset[str] = frozenset()) -> list[object]:
     """All of the plans of a case that passes may change: that of a stream which mentions the schema, too."""
     return [(compiled.rewritten, compiled.plan, compiled.goal, compiled.equality, compiled.general.plan, compiled.general.goal,
-             compiled.narrowed and compiled.narrowed.plan) for compiled in _compiled(name, without)]
+             compiled.under_unique_names and compiled.under_unique_names.plan) for compiled in _compiled(name, without)]
 
 
 def has_graph_problem(case: Case) -> bool:

@@ -70,24 +70,31 @@ class Choices:
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
         self.sharing, self._equal = Sharing(), EqualTerms()
         self._users: Counter[str] = Counter()   # of each closure that is made at these evaluations
-        self._not_unique: set[str] = set() if shared is None else shared._not_unique    # queries with names that are equal to other terms
+        self._all_rules: set[str] = set() if shared is None else shared._all_rules  # queries that are evaluated under all rules from now on
 
     def begin(self, dues: Iterable[Due]) -> None:
-        """Note what is evaluated together: what queries share is made once."""
+        """Note what is evaluated together: a closure that queries share is made once."""
         self._users = Counter(closed.name for due in dues for closed in due.compiled.closures)
+
+    def _needs_all_rules(self, query: str, compiled: Compiled, alone: bool) -> bool:
+        """Whether a query is evaluated under all rules, since it must be, or since others share its closures, if it does not evaluate them
+        `alone` anyway. Backgrounds are under all rules, and shared."""
+        shared = any(self._users[closed.name] > 1 for closed in compiled.closures if not closed.is_static)
+        return query in self._all_rules or shared and not alone
 
     def of(self, due: Due) -> Choice:
         """How the evaluations that are due are made."""
-        compiled = due.compiled.whole or due.compiled
-        ranges = needed(compiled.statement.windows, due.evaluation)
+        whole = due.compiled.under_all_rules or due.compiled    # a job that is made again may have the other
+        ranges = needed(whole.statement.windows, due.evaluation)
         rows = sum(due.streams[iri].rows for iri in ranges)
-        by_rounds = due.paths in ("sql", "graphframes") and bool(compiled.text("sql", True).rounds)
+        by_rounds = due.paths in ("sql", "graphframes") and bool(whole.text("sql", True).rounds)
         forced = self.force_executor or ("sql" if by_rounds else None)
-        keeps = due.query not in self.too_large and forced != "sql" and self._keeps(due, compiled.with_goal or compiled, rows)
-        if due.query not in self._not_unique and (keeps or all(self._users[closed.name] < 2 for closed in compiled.closures)):
-            compiled = compiled.narrowed or compiled
+        keeps = due.query not in self.too_large and forced != "sql" and self._keeps(due, whole.with_goal or whole, rows)
+        alone = keeps or forced == "sql" or rows > self.closed_rows or due.query in self.too_large
+        compiled = whole if self._needs_all_rules(due.query, whole, alone) else whole.under_unique_names or whole
         due = replace(due, compiled=compiled)
-        compiled.adapt(rows, lambda: merge_estimates([*(content.estimate() for content in due.streams.values()),
+        for each in (whole, compiled) if compiled is not whole else (whole,):
+            each.adapt(rows, lambda: merge_estimates([*(content.estimate() for content in due.streams.values()),
                                                       *map(table_estimate, due.graphs.values())]))
         keeping = compiled.with_goal or compiled
         by_representatives = self._by_representatives(due, rows, keeps)
@@ -119,8 +126,8 @@ class Choices:
             why = f"its closures are kept: {compiled.change_in_words}"
         elif form == "plain" and executor == "local" and compiled.closures and not by_representatives:
             why = f"its closures are made anew: {self._why_anew(keeping, rows)}"
-        if compiled.whole is not None:
-            why += "; rules that matter only where a name of its is equal to another term are left out"
+        if compiled.under_all_rules is not None:
+            why += "; rules that need a property or class of the query to be equal to another term are left out"
         samples = form in ("sampled", "shared")
         strategy: StrategyName = "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute"
         self.made[due.query] = executor, strategy
@@ -136,9 +143,9 @@ class Choices:
         """Shards have found more for a query than an answer may have: it is evaluated whole from now on."""
         self._in_shards[query] = False
 
-    def has_equal_names(self, query: str) -> None:
-        """A name of a query is equal to another term: all rules matter from now on."""
-        self._not_unique.add(query)
+    def use_all_rules(self, query: str) -> None:
+        """A name of a query may be equal to another term: all rules matter from now on."""
+        self._all_rules.add(query)
 
     def is_kept(self, query: str) -> None:
         """What is kept for a query was not too much."""
@@ -154,7 +161,7 @@ class Choices:
         self.too_large.discard(query)
         self._over.pop(query, None)
         self._in_shards.pop(query, None)
-        self._not_unique.discard(query)
+        self._all_rules.discard(query)
         self._equal.forget(query)
         self.sharing.forget(query)
 

@@ -71,6 +71,11 @@ class Equality:
                 "what is incremental keeps to its rules while these derive little\n")
 
 
+def _as_it_is(plan: Plan) -> Plan | None:
+    """Of a plan under all rules there is no other."""
+    return None
+
+
 @dataclass
 class Compiled:
     """A statement through all stages; a value that every evaluation of the query shares until a graph of its changes."""
@@ -95,8 +100,8 @@ class Compiled:
     staged: StagedPlan | None = field(default=None, repr=False)
     derived: TimedSource | None = None
     equality: Equality = Equality()
-    narrow: Callable[[Plan], Plan | None] = field(default=lambda plan: None, repr=False)
-    whole: Compiled | None = field(default=None, repr=False)
+    narrow: Callable[[Plan], Plan | None] = field(default=_as_it_is, repr=False)
+    under_all_rules: Compiled | None = field(default=None, repr=False)
 
     def adapt(self, rows: int, live: Callable[[], Estimate]) -> None:
         """Order the joins anew, by `live` counts, once the streams hold four times (or a quarter of) what they did. Answers stay."""
@@ -123,8 +128,8 @@ class Compiled:
 
     def write(self) -> None:
         """Write what tasks need at each evaluation: for large schemas that takes seconds."""
-        if self.narrowed is not None:
-            self.narrowed.write()
+        if self.under_unique_names is not None:
+            self.under_unique_names.write()
         if self.by_representatives is not None and (self.equality.statements or self.equality.is_derived):
             self.by_representatives.write()
         else:
@@ -161,34 +166,37 @@ class Compiled:
         if goal is None or self.staged is not None or isinstance(whole, Sample):
             return None
         assert isinstance(goal.source, AtomsSource)
-        if any(map(is_volatile, (f.condition for f in goal.source.parts[0].rules[-1].body if isinstance(f, Test)))):
+        asked = next(rule for rule in goal.source.parts[0].rules if rule.role == "goal")
+        if any(map(is_volatile, (f.condition for f in asked.body if isinstance(f, Test)))):
             return None
-        return replace(self, plan=goal, build=lambda live: goal, goal=None, texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
+        return self._over(goal, lambda live: goal)
 
     @cached_property
-    def narrowed(self) -> Compiled | None:
-        """The query with those rules only that matter while no property or class that it names is equal to another term; where one is, its
-        closures say so, and their answers do not count: the `whole` query has them. None where all rules matter."""
-        plan = self.narrow(self.plan)
+    def under_unique_names(self) -> Compiled | None:
+        """The query under the rules that matter while no property or class that it names is equal to another term. Where one is, its
+        closures report NOT_UNIQUE, and the query is to be evaluated `under_all_rules`. None where all rules matter."""
+        plan, goal = self.narrow(self.plan), None if self.goal is None else self.narrow(self.goal)
         if plan is None:
             return None
-        return replace(self, plan=plan, build=lambda live: self.narrow(built := self.build(live)) or built, whole=self,
-                       narrow=lambda plan: None, goal=self._narrowed_goal(),
-                       texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
-
-    def _narrowed_goal(self) -> Scan | None:
-        goal = None if self.goal is None else self.narrow(self.goal)
         assert goal is None or isinstance(goal, Scan)
-        return goal
+
+        def build(live: Estimate) -> Plan:
+            built = self.build(live)
+            return self.narrow(built) or built
+        return self._over(plan, build, goal=goal, under_all_rules=self)
+
+    def _over(self, plan: Plan, build: Callable[[Estimate], Plan], **changes: Any) -> Compiled:
+        """The query with another plan, which has all that it may have in other forms."""
+        return replace(self, plan=plan, build=build, texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0,
+                       **{"goal": None, "narrow": _as_it_is, **changes})
 
     @cached_property
     def by_representatives(self) -> Compiled | None:
         """The query with closures that are computed by representatives of equal terms; None where these are told apart."""
         if self.equality.obstacle != "" or any(closed.view_lengths for closed in self.closures):
             return None
-        return replace(self, plan=with_representatives(self.plan), build=lambda live: with_representatives(self.build(live)), goal=None,
-                       schema_words=frozenset(), equality=Equality(), narrow=lambda plan: None,
-                       texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
+        return self._over(with_representatives(self.plan), lambda live: with_representatives(self.build(live)),
+                          schema_words=frozenset(), equality=Equality())
 
     @cached_property
     def in_shards(self) -> Compiled | None:
@@ -198,7 +206,7 @@ class Compiled:
         plan = with_shards(self.plan, self.statement.streams, self.estimate, _follows_from_its_variables)
         if plan is None or not any(isinstance(below, Gather) for below in walk(plan)):
             return None
-        return replace(self, plan=plan, build=lambda live: plan, goal=None, texts={}, _kept={}, _closed={}, _apart={}, planned_rows=0)
+        return self._over(plan, lambda live: plan)
 
     def with_own_closures(self, mark: str, *, static: bool) -> Compiled:
         """The same with closures of its own, whose names end in `mark`: those with intervals, which a query keeps, or all of them, `static`

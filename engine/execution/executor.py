@@ -116,14 +116,19 @@ class Executor:
     def _evaluate(self, dues: Sequence[Due]) -> list[Answer]:
         jobs: list[PlanJob] = []
         failed: dict[int, BaseException] = {}
-        self._choices.begin(dues)
+        ready: dict[int, Due] = {}
         for number, due in enumerate(dues):
+            try:
+                general = due.compiled.schema_words and any(c.mentions(due.compiled.schema_words) for c in due.streams.values())
+                ready[number] = replace(due, compiled=due.compiled.general) if general else due
+            except Exception as failure:  # a plan that cannot be made is that query's failure
+                failed[number] = failure
+        self._choices.begin(ready.values())
+        for number, due in ready.items():
             try:
                 if due.compiled.timed:
                     jobs.append(self._timed_job(due))
                     continue
-                if due.compiled.schema_words and any(c.mentions(due.compiled.schema_words) for c in due.streams.values()):
-                    due = replace(due, compiled=due.compiled.general)
                 job = self._job(due)
                 if job.executor == "sql" and due.patience_ms is not None:   # to cancel it may take long, and end the JVM
                     failed[number] = Postponed("its plan is one of Spark SQL", stays=True)
@@ -131,11 +136,10 @@ class Executor:
                     failed[number] = Postponed("its schema entails more than others wait for", stays=True)
                 else:
                     jobs.append(job)
-            except Exception as failure:  # a plan that cannot be made is that query's failure
+            except Exception as failure:  # as above
                 failed[number] = failure
-        self._run(jobs)
-        for again in (self._undecided, self._undivided, self._unkept, self._by_sql, self._mended, self._not_unique):
-            self._run(list(again(jobs)))
+        self._settle(jobs)
+        self._under_all_rules(jobs)
         remaining = iter(jobs)
         return [answer for number, due in enumerate(dues)
                 for answer in (failures(due, failed[number]) if number in failed else self._answer(next(remaining)))]
@@ -246,6 +250,25 @@ class Executor:
 
     # -- running
 
+    def _under_all_rules(self, jobs: list[PlanJob]) -> None:
+        """Run jobs under all rules in the places of those for which rules that were left out may matter."""
+        places, again = list[int](), list[PlanJob]()
+        for number, job in enumerate(jobs):
+            if _needs_all_rules(job):
+                self._choices.use_all_rules(job.due.query)
+                if made := self._made_again(jobs, number, "rules that were left out may matter"):
+                    places.append(number)
+                    again += made
+        self._settle(again)
+        for number, job in zip(places, again):
+            jobs[number] = job
+
+    def _settle(self, jobs: list[PlanJob]) -> None:
+        """Run jobs, and others in the places of those that failed for what another way to run them does without."""
+        self._run(jobs)
+        for again in (self._undecided, self._undivided, self._unkept, self._by_sql, self._mended):
+            self._run(list(again(jobs)))
+
     def _run(self, jobs: list[PlanJob]) -> None:
         self._run_local([job for job in jobs if job.executor == "local"])
         self._sql.run([job for job in jobs if job.executor == "sql"], self._close_ahead, self._took)
@@ -295,17 +318,6 @@ class Executor:
                 self._choices.too_large.add(job.due.query)
                 self._closures.drop(job.due.query)
                 yield from self._made_again(jobs, number, "it needs more memory than a worker has")
-
-    def _not_unique(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
-        """Jobs with all rules in place of those whose closures found a name that is equal to another term; and of those that found so much
-        that is inconsistent that not all of it was read."""
-        for number, job in enumerate(jobs):
-            if job.due.compiled.whole is None or not isinstance(job.answer, Found) or job.answer.findings is None:
-                continue
-            findings = job.answer.findings["finding"]
-            if len(findings) >= FINDINGS_READ or pc.any(pc.starts_with(findings, f"{NOT_UNIQUE}:")).as_py():
-                self._choices.has_equal_names(job.due.query)
-                yield from self._made_again(jobs, number, "a name that it has is equal to another term")
 
     def _made_again(self, jobs: list[PlanJob], number: int, postponed: str = "") -> list[PlanJob]:
         """The job in the place of one that failed; none where it cannot be made, or where others wait and it is to be `postponed` then."""
@@ -470,6 +482,15 @@ class Executor:
 def _contents(due: Due, names: frozenset[str]) -> dict[str, tuple[StreamContent, Key]]:
     """The contents that tables of these names follow, with the keys by which they are shared out."""
     return {name: (content, key) for iri, content in due.streams.items() for key in KEYS if (name := stream_table(iri, key)) in names}
+
+
+def _needs_all_rules(job: PlanJob) -> bool:
+    """Whether the closures of a job found that rules which were left out may matter (engine/rewrite/unique_names.py): a name that is equal
+    to another term, or so much that is inconsistent that not all of it was read."""
+    if job.due.compiled.under_all_rules is None or not isinstance(job.answer, Found) or job.answer.findings is None:
+        return False
+    findings = job.answer.findings["finding"]
+    return len(findings) >= FINDINGS_READ or bool(pc.any(pc.starts_with(findings, f"{NOT_UNIQUE}:")).as_py())
 
 
 def _shown(due: Due) -> Shown | None:

@@ -14,7 +14,7 @@ that alone must then be that they are the same.
 from collections.abc import Iterable, Sequence
 
 from engine.ir.expressions import Call, Expression, conjuncts
-from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Rule, Table, Test
+from engine.ir.rules import TRIPLE, Assign, Atom, Falsum, Formula, Rule, Table, Test, tokens_of
 from engine.ir.substitution import mapped
 from engine.ir.terms import Constant, Term, Variable
 from engine.rewrite.owl2rl import BUILT_IN
@@ -37,16 +37,8 @@ def obstacle(rules: Sequence[Rule]) -> str | None:
 
 def derives_equality(rules: Iterable[Rule]) -> bool:
     """Whether other rules than those of equality, and of the values of literals, may derive that terms are the same."""
-    return any(isinstance(rule.head, Atom) and rule.head.predicate == TRIPLE and _may_be(rule.head.terms[1], Constant(SAME), rule)
+    return any(isinstance(rule.head, Atom) and rule.head.predicate == TRIPLE and SAME in (tokens_of(rule.head.terms[1], rule) or ())
                and not rule.is_built_in(*RULES, "eq-ref", "dt-eq") for rule in rules)
-
-
-def _may_be(term: Term, named: Constant, rule: Rule) -> bool:
-    """Whether a term of a rule is this constant, or one of those that a table of the rule gives it."""
-    if isinstance(term, Constant):
-        return term == named
-    tables = [part for part in rule.body if isinstance(part, Table) and term in part.variables]
-    return any(row[table.variables.index(term)] == named for table in tables for row in table.rows)
 
 
 def _is_safe(rule: Rule) -> bool:

@@ -28,11 +28,9 @@ Goal = tuple[str, tuple[str | None, ...]]
 """Atoms that are asked for: a predicate with its terms' tokens, None for any."""
 ANYTHING: Goal = (TRIPLE, (None, None, None))
 _PLACES = (1, 2), (1,)
-"""The places of a triple by which heads are found: there may be 100,000 facts."""
+"""Property and object, or the property alone: heads of triples are indexed by these, as there may be 100,000 facts."""
 MOST_ROWS = 1000
 """Of a table with more rows that count, the body is asked with any term in their place."""
-
-
 PassedOver = Callable[[Rule, Atom, Sequence[str | None]], bool]
 """Whether a rule is taken to derive no such goal by this atom of its head."""
 

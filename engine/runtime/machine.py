@@ -339,5 +339,5 @@ class Machine:
             yield Trouble("clock", "server", f"the machine's clock was set back: it is {ahead} ms behind; time goes on from the last stamp")
         for iri, source in list(self.writer.appender.sources.items()):
             if source.topic is not None and (reading := self.reading(iri)).state == "waiting":
-                yield Trouble("topic", iri, f"{reading.error}")
+                yield Trouble("topic", iri, reading.error or "")
         yield from self.snapshot.troubles

@@ -89,7 +89,7 @@ class Sight:
 
 class Watch:
     """Looks once in `watch_s`. `broken` is told of an evaluator that has not answered for `silence_s`, or whose feed brings nothing for
-    `stall_s` though records wait. What it `lacks` is only told."""
+    `stall_s` though records wait. What evaluations wait for (`lacks`) is only told, by `reasons`."""
 
     def __init__(self, settings: Settings, sight: Callable[[], Sight], alive: Callable[[], bool], lacks: Callable[[], str],
                  broken: Callable[[int, BaseException], None], now: Callable[[], float] = time.monotonic) -> None:
@@ -132,7 +132,7 @@ class Watch:
         if self._alive():
             self._silent_since, self._lacking = None, self._lacks()
         elif self._silent_since is None:
-            self._silent_since = now
+            self._silent_since, self._lacking = now, ""
         elif now - self._silent_since >= self._settings.silence_s:
             self._broken(sight.life, EvaluatorDownError(f"Spark has not answered for {now - self._silent_since:.0f} s"))
         if now - self._moved > self._settings.stall_s and sight.idle:

@@ -140,18 +140,17 @@ class SqlPlans(plan_job.SqlPlans):
                 _frame(spark, table.select(FACTS.names)).createOrReplaceTempView(graph_table(iri))
 
     def _collect(self, job: PlanJob, ahead: Sequence[Found | Exception], took: Took) -> Found | BaseException:
-        findings: list[pa.Table | None] = []
+        def work() -> Found:
+            began = time.perf_counter()
+            findings = self._close(job, ahead)
+            table = self._run_rounds(job)
+            return Found(table, findings, (time.perf_counter() - began) * 1000)
 
-        def work() -> pa.Table:
-            findings.append(self._close(job, ahead))
-            return self._run_rounds(job)
-
-        spark, began = self._session.spark, time.perf_counter()
+        spark = self._session.spark
         try:
-            table = self._jobs.limited(job.due.query, job.due.limits, work)
-            ms = (time.perf_counter() - began) * 1000
-            took(job.due, ms)
-            return Found(table, findings[0], ms)
+            found = self._jobs.limited(job.due.query, job.due.limits, work)
+            took(job.due, found.ms)
+            return found
         except Exception as failure:  # as above
             return failure
         finally:

@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
@@ -168,8 +167,9 @@ class Jobs:
                                   "does not end")]
         return self.run(tasks, tables, alive, may_stay=may_stay, deaths=deaths + 1, lost=lost)
 
-    def limited(self, query: str, limits: EvaluationLimits, work: Callable[[], pa.Table]) -> pa.Table:
-        """What some Spark SQL gives, if it does in time; while executors are lost, the time begins anew."""
+    def limited(self, query: str, limits: EvaluationLimits, work: Callable[[], Found]) -> Found:
+        """What some Spark SQL gives within its time. Where executors ended meanwhile it is run again with all of its time, `MOST_LOST` runs
+        at most; where none is left, until some come. Raises LimitExceeded, Cancelled, or what Spark does."""
         lost = 0
         while True:
             began = time.time()
@@ -178,13 +178,13 @@ class Jobs:
             except LimitExceeded as over:
                 if over.limit != "evaluation_ms" or self._session.settings.local:
                     raise
-                found = lost_executors(self._session.spark, began)
+                found = lost_executors(self._session.spark, began, within_s=0)
                 lost += found == "some"
                 if not found or lost >= MOST_LOST:
                     raise
                 _LOG.warning("%s executors were lost; a plan of Spark SQL is run again", found)
 
-    def _limited(self, query: str, limits: EvaluationLimits, work: Callable[[], pa.Table]) -> pa.Table:
+    def _limited(self, query: str, limits: EvaluationLimits, work: Callable[[], Found]) -> Found:
         over, tag = threading.Event(), f"evaluation-{next(_NUMBERS)}"
         try:
             with self._tagged(frozenset({query}), tag):
@@ -193,7 +193,7 @@ class Jobs:
                     self._end([tag])
 
                 with deadline(limits.evaluation_ms / 1000, end):
-                    table = work()
+                    found = work()
         except Exception as failure:  # as above
             if query in self._cancelled:
                 self._end_stuck(tag)
@@ -205,8 +205,8 @@ class Jobs:
         if over.is_set():
             self._end_stuck(tag)
             raise LimitExceeded.of("evaluation_ms", limits.evaluation_ms, "the evaluation took longer")
-        check_size(table.num_rows, table.nbytes, limits)
-        return table
+        check_size(found.table.num_rows, found.table.nbytes, limits)
+        return found
 
     def _end_stuck(self, tag: str) -> None:
         """A task of Spark SQL that is cancelled ends where it asks; one inside a nested loop does not, and would keep a core for ever. Then

@@ -187,9 +187,10 @@ class ResidentTask:
             self.close()
 
 
-def lost_executors(spark: SparkSession, since_s: float) -> Literal["", "some", "all"]:
-    """Whether executors have ended since then, in seconds since 1970, or none is there; "" too where Spark itself has ended."""
-    until = time.monotonic() + _TOLD_S
+def lost_executors(spark: SparkSession, since_s: float, within_s: float = _TOLD_S) -> Literal["", "some", "all"]:
+    """Which executors are gone: "some" have ended since then (seconds since 1970), "all": none is there now; "" where neither holds, or
+    Spark itself has ended. Waits for so long until Spark has heard of an end."""
+    until = time.monotonic() + within_s
     with suppress(Exception):       # a dead JVM raises any of Py4J's and the socket's errors
         store = spark.sparkContext._jsc.sc().statusStore()
         while True:

@@ -64,7 +64,8 @@ def problem(slug: str) -> Response:
 
 
 def readiness(engine: Any, sinks: Sinks | None = None, feeds: Worker | None = None) -> tuple[int, dict[str, Any]]:
-    """Status and body of ``/health/ready``; `feeds` is the thread that tells clients what the engine does."""
+    """Status and body of ``/health/ready``; `sinks` writes results to topics, `feeds` is the thread that tells clients what
+    the engine does."""
     well, more = engine.health()
     if sinks is not None and engine.ready:
         more["degraded"] = [*more["degraded"], *sinks.troubles()]

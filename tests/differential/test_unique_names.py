@@ -27,7 +27,7 @@ from tests.unit.rewrite.test_equality import OWN, closures, own_rules
 from tests.unit.rewrite.test_owl2rl_random import CLASSES, LITERALS, PROPERTIES, THINGS, written
 
 FEW, MANY = 6, 200
-_LITERAL_VALUES = iri("hasValue")
+_HAS_VALUE = iri("hasValue")
 
 
 @pytest.fixture(scope="module")
@@ -107,4 +107,4 @@ def of(findings: list[Any], tick: int) -> list[Any]:
 
 def _has_value(made: tuple[object, ...]) -> bool:
     """Whether an axiom brings a literal that may be in no fact."""
-    return isinstance(made[1], list) and any(pair[0] == _LITERAL_VALUES for pair in made[1])
+    return isinstance(made[1], list) and any(pair[0] == _HAS_VALUE for pair in made[1])

@@ -23,7 +23,7 @@ from tests.encoded import encode
 
 E = "http://ex.org/"
 S, T = f"{E}s", f"{E}t"
-NAMED = "are left out"
+LEFT_OUT = "are left out"
 
 
 def name(local: str) -> str:
@@ -68,17 +68,17 @@ def test_all_rules_count_once_a_name_is_equal_to_another_term(executor: Executor
     made, content = compiled("q"), StreamContent()
     push(content, 1, 500, (NEAR, AT))
     [answer] = evaluate(executor, {"q": made}, content, 1000)
-    assert rows(answer) == [name("ann")] and NAMED in executor.ran["q"].why
+    assert rows(answer) == [name("ann")] and LEFT_OUT in executor.ran["q"].why
     push(content, 2, 1500, ((name("at"), SAME_AS, name("by")),))
     [answer] = evaluate(executor, {"q": made}, content, 2000)
-    assert rows(answer) == [name("ann"), name("cid")] and NAMED not in executor.ran["q"].why
+    assert rows(answer) == [name("ann"), name("cid")] and LEFT_OUT not in executor.ran["q"].why
     assert answer.inconsistencies == (), "what tells that a name is not unique is for the executor"
     push(content, 3, 3700, (NEAR,))
     [answer] = evaluate(executor, {"q": made}, content, 4000)
-    assert rows(answer) == [name("ann")] and NAMED not in executor.ran["q"].why, "it is not tried again"
+    assert rows(answer) == [name("ann")] and LEFT_OUT not in executor.ran["q"].why, "it is not tried again"
     executor.forget("q")
     [answer] = evaluate(executor, {"q": made}, content, 4000)
-    assert rows(answer) == [name("ann")] and NAMED in executor.ran["q"].why, "another query of that name is"
+    assert rows(answer) == [name("ann")] and LEFT_OUT in executor.ran["q"].why, "another query of that name is"
 
 
 def test_where_others_wait_it_is_evaluated_beside(executor: Executor) -> None:
@@ -97,6 +97,6 @@ def test_closures_that_queries_share_have_all_rules() -> None:
         push(content, 1, 500, (NEAR, (name("eve"), RDF_TYPE, name("Clerk"))))
         both = {"q": compiled("q"), "r": compiled("r", "?x a :Staff")}
         assert [rows(answer) for answer in evaluate(executor, both, content, 1000)] == [[name("ann")], [name("eve")]]
-        assert not any(NAMED in executor.ran[query].why for query in both)
+        assert not any(LEFT_OUT in executor.ran[query].why for query in both)
         [answer] = evaluate(executor, {"q": both["q"]}, content, 2000)
-        assert rows(answer) == [name("ann")] and NAMED in executor.ran["q"].why
+        assert rows(answer) == [name("ann")] and LEFT_OUT in executor.ran["q"].why

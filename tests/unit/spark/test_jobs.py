@@ -17,7 +17,7 @@ from engine.spark.jobs import MOST_LOST, Jobs
 from engine.worker.bundles import Found, QueryFailed, Task
 from tests.waiting import wait_until
 
-ANSWER = pa.table({"n": [7]})
+ANSWER = Found(pa.table({"n": [7]}))
 SOON = EvaluationLimits(evaluation_ms=1)
 FAR = 1e12      # in seconds since 1970
 
@@ -75,12 +75,12 @@ class StandIn:
     def kill(self) -> None:
         self.alive, self.killed = False, True
 
-    def work(self) -> pa.Table:
+    def work(self) -> Found:
         assert self.cancelled.wait(30)
         raise RuntimeError("the job was cancelled")
 
 
-def limited(session: StandIn, work: Callable[[], pa.Table], limits: EvaluationLimits = SOON) -> pa.Table:
+def limited(session: StandIn, work: Callable[[], Found], limits: EvaluationLimits = SOON) -> Found:
     return Jobs(session).limited("q", limits, work)  # type: ignore[arg-type]
 
 
@@ -103,7 +103,7 @@ def test_a_task_of_spark_sql_that_does_not_react_costs_the_jvm(monkeypatch: pyte
 def test_a_jvm_that_died_of_what_was_over_its_time_has_no_tasks() -> None:
     session = StandIn(deaf=1_000)
 
-    def work() -> pa.Table:
+    def work() -> Found:
         try:
             return session.work()
         finally:
@@ -117,7 +117,7 @@ def test_a_jvm_that_died_of_what_was_over_its_time_has_no_tasks() -> None:
 def test_an_answer_that_comes_after_its_time_is_none() -> None:
     session = StandIn(deaf=0)
 
-    def work() -> pa.Table:
+    def work() -> Found:
         assert session.cancelled.wait(30)
         return ANSWER
 
@@ -133,7 +133,7 @@ def test_time_in_which_executors_were_lost_does_not_count(
     monkeypatch.setattr(workers, "_TOLD_S", 0)
     session, ran = StandIn(0, lost or [(True, None)]), list[int]()
 
-    def work() -> pa.Table:
+    def work() -> Found:
         ran.append(1)
         session.cancelled.clear()
         return session.work()
@@ -147,7 +147,7 @@ def test_a_plan_of_spark_sql_waits_while_there_is_no_executor(monkeypatch: pytes
     monkeypatch.setattr(workers, "_TOLD_S", 0)
     session, ran = StandIn(0, [(False, 1.0)]), list[int]()
 
-    def work() -> pa.Table:
+    def work() -> Found:
         ran.append(1)
         session.cancelled.clear()
         return ANSWER if len(ran) == 3 * MOST_LOST else session.work()
@@ -159,13 +159,13 @@ def test_what_fails_or_ends_in_time_is_not_cancelled() -> None:
     session = StandIn(deaf=0)
     assert limited(session, lambda: ANSWER, EvaluationLimits()) is ANSWER
 
-    def fail() -> pa.Table:
+    def fail() -> Found:
         raise ValueError("its own")
 
     with pytest.raises(ValueError, match="its own"):
         limited(session, fail, EvaluationLimits())
     with pytest.raises(LimitExceeded) as caught:
-        limited(session, lambda: pa.table({"n": [1, 2]}), EvaluationLimits(evaluation_rows=1))
+        limited(session, lambda: Found(pa.table({"n": [1, 2]})), EvaluationLimits(evaluation_rows=1))
     assert caught.value.limit == "evaluation_rows"
     assert not session.cancelled.is_set() and not session.asked and not session.tags
 
@@ -214,7 +214,7 @@ def test_a_task_under_which_a_worker_died_is_run_again(sign: str, monkeypatch: p
         def __str__(self) -> str:
             return f"org.apache.spark.SparkException: {sign}"
 
-    answers: list[Exception | list[Found]] = [Died(), [Found(ANSWER)]]
+    answers: list[Exception | list[Found]] = [Died(), [ANSWER]]
 
     def run_local(*_: object) -> list[Found]:
         answer = answers.pop(0)
@@ -228,7 +228,7 @@ def test_a_task_under_which_a_worker_died_is_run_again(sign: str, monkeypatch: p
 
 
 def test_memory_that_a_function_in_spark_sql_wants_is_the_limit_of_a_worker() -> None:
-    def work() -> pa.Table:
+    def work() -> Found:
         raise RuntimeError("An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File x\nMemoryError\n")
 
     with pytest.raises(LimitExceeded) as caught:
@@ -239,7 +239,7 @@ def test_memory_that_a_function_in_spark_sql_wants_is_the_limit_of_a_worker() ->
 def test_a_query_that_is_forgotten_while_the_others_of_its_job_run_is_cancelled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = Jobs(StandIn(deaf=0))  # type: ignore[arg-type]
     jobs.cancel("a")
-    found = Found(ANSWER)
+    found = ANSWER
 
     def run(spark: object, tasks: list[Task], *more: object) -> list[Found]:
         jobs.forget("a")
