@@ -84,4 +84,4 @@ def test_info_shows_every_limit(client: FlaskClient) -> None:
     shown = client.get("/info").get_json()
     assert shown["limits"] == Limits().as_json() and shown["limits"]["push_body"] == 8 << 20
     assert {"application/trig", "text/x-timed-ntriples"} <= set(shown["types"]["push"])
-    assert client.get("/health/ready").get_json() == {"status": "ready", "progress": "ready"}
+    assert client.get("/health/ready").get_json() == {"status": "ready", "progress": "ready", "degraded": []}
