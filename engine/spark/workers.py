@@ -106,7 +106,7 @@ class ResidentTask:
             except BaseException as failure:    # else what is left of the answers would be taken for those to the next bundle
                 self.close()
                 if isinstance(failure, (EOFError, OSError)):
-                    if self._others and lost_executors(self._spark, began - _BEFORE_S):
+                    if self._others and lost_executors(self._spark, began - _BEFORE_S, _TOLD_S):
                         raise ExecutorLost("the executor of the resident task ended") from failure
                     raise WorkerDied("the worker of the resident task ended") from failure
                 raise
@@ -187,7 +187,7 @@ class ResidentTask:
             self.close()
 
 
-def lost_executors(spark: SparkSession, since_s: float, within_s: float = _TOLD_S) -> Literal["", "some", "all"]:
+def lost_executors(spark: SparkSession, since_s: float, within_s: float) -> Literal["", "some", "all"]:
     """Which executors are gone: "some" have ended since then (seconds since 1970), "all": none is there now; "" where neither holds, or
     Spark itself has ended. Waits for so long until Spark has heard of an end."""
     until = time.monotonic() + within_s

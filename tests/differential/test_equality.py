@@ -4,7 +4,6 @@ contents of many windows, which are closed together. A content is a case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 
 import duckdb
@@ -19,19 +18,12 @@ from engine.rewrite.owl2rl import OWL2RL
 from engine.rewrite.partial import compile_rules
 from engine.rewrite.reflexive import without_reflexive
 from engine.rewrite.rule_text import iri
-from engine.worker.database import connect
 from tests.unit.rewrite.test_equality import BLANKS, OWN, closures, own_rules
 from tests.unit.rewrite.test_owl2rl_random import CLASSES, LITERALS, ONE, PROPERTIES, THINGS, ZERO, written
 
 CASES, FEW, MANY = 50, 4, 200
 THING = iri("Thing")
 NAMES = [*THINGS, *(f"<http://ex.org/{name}>" for name in "defgh"), *BLANKS]
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    with connect(threads=1) as made:
-        yield made
 
 
 @pytest.mark.parametrize("seed", range(FEW))

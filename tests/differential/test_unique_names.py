@@ -6,7 +6,6 @@ them is the same, and so is what is inconsistent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -21,19 +20,12 @@ from engine.rewrite.reflexive import without_reflexive
 from engine.rewrite.relevance import Goal, relevant
 from engine.rewrite.rule_text import iri
 from engine.rewrite.unique_names import under_unique_names
-from engine.worker.database import connect
 from tests.differential.test_equality import CASES, axiom, content
 from tests.unit.rewrite.test_equality import OWN, closures, own_rules
 from tests.unit.rewrite.test_owl2rl_random import CLASSES, LITERALS, PROPERTIES, THINGS, written
 
 FEW, MANY = 6, 200
 _HAS_VALUE = iri("hasValue")
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    with connect(threads=1) as made:
-        yield made
 
 
 def test_some(database: duckdb.DuckDBPyConnection) -> None:

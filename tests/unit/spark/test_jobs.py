@@ -12,7 +12,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from engine.limits import Cancelled, EvaluationLimits, LimitExceeded
-from engine.spark import jobs as module, workers
+from engine.spark import jobs as module
 from engine.spark.jobs import MOST_LOST, Jobs
 from engine.worker.bundles import Found, QueryFailed, Task
 from tests.waiting import wait_until
@@ -128,9 +128,7 @@ def test_an_answer_that_comes_after_its_time_is_none() -> None:
 
 @pytest.mark.parametrize(("lost", "runs"), [([], 1), ([(True, None), (False, 1.0)], 1), ([(True, None), (False, FAR)], MOST_LOST)],
                          ids=["all are there", "one ended before", "one ended meanwhile"])
-def test_time_in_which_executors_were_lost_does_not_count(
-        lost: list[tuple[bool, float | None]], runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_TOLD_S", 0)
+def test_time_in_which_executors_were_lost_does_not_count(lost: list[tuple[bool, float | None]], runs: int) -> None:
     session, ran = StandIn(0, lost or [(True, None)]), list[int]()
 
     def work() -> Found:
@@ -143,8 +141,7 @@ def test_time_in_which_executors_were_lost_does_not_count(
     assert len(ran) == runs
 
 
-def test_a_plan_of_spark_sql_waits_while_there_is_no_executor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_TOLD_S", 0)
+def test_a_plan_of_spark_sql_waits_while_there_is_no_executor() -> None:
     session, ran = StandIn(0, [(False, 1.0)]), list[int]()
 
     def work() -> Found:
