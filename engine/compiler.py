@@ -35,7 +35,7 @@ from engine.rewrite.relevance import ANYTHING, Goal, goals_of
 from engine.rewrite.temporal import normal_form
 from engine.rewrite.timed import stage_program, timed_rules
 from engine.rewrite.unfold import unfold
-from engine.rewrite.unique_names import under_unique_names
+from engine.rewrite.unique_names import under_unique_names, while_unequal
 from engine.rewrite.validate import Catalog, validate
 
 
@@ -73,7 +73,7 @@ def compile_statement(statement: Statement, catalog: Catalog, identity: str = ""
                                                               f"{equality.obstacle}"))
     narrowing = _UniqueNames(validated, goals_of(validated.query), without)
     compiled = Compiled(validated, rewritten, plan, identity, estimate, build, generalise, words, goal, (*passes, *narrowing.passes(plan)),
-                        staged=chain, derived=timed, equality=equality, narrow=narrowing)
+                        staged=chain, derived=timed, equality=equality, narrow=narrowing, unequal=narrowing.while_unequal)
     if until == "spark":
         compiled.write()
     return compiled
@@ -103,6 +103,11 @@ class _UniqueNames:
         if all(self._narrowed(closed) is None for closed in closures(sources(plan))):
             return None
         return with_closures(plan, lambda closed: self._narrowed(closed) or closed)
+
+    def while_unequal(self, closed: ClosedSource) -> ClosedSource | None:
+        """A closure of windows under the rules that matter while no term is equal to another; None where all do."""
+        rules = None if self._is_left_out or closed.is_static else while_unequal(closed.rules)
+        return None if rules is None else named(replace(closed, rules=rules), self._windows)
 
     def passes(self, plan: Plan) -> list[Pass]:
         """The pass as EXPLAIN shows it, by the first closure that it changes."""
@@ -137,7 +142,7 @@ def _compile_program(statement: Statement, catalog: Catalog, identity: str, unti
         words = schema_words(RULES_OF[program.profile], (triple for graph in graphs.values() for triple in graph))
     narrowing = _UniqueNames(statement, goals_of(program), without)
     compiled = Compiled(statement, statement, plan, identity, static_estimate(statement, catalog), lambda live: plan, generalise, words,
-                        passes=(*passes, *narrowing.passes(plan)), narrow=narrowing)
+                        passes=(*passes, *narrowing.passes(plan)), narrow=narrowing, unequal=narrowing.while_unequal)
     if until == "spark":
         compiled.write()
     return compiled

@@ -32,6 +32,7 @@ SHARED_BY = 4           # so many queries share what patterns find without their
 MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
 KEPT_ROWS = 4_000       # above so many rows of windows closures are kept, if little changes (`_keeps`)
 SHARD_ROWS = 20_000     # from so many rows of windows on a query is evaluated in shards, where there are several and it can be
+CLOSED_SHARDS = 50      # so many times as many where it has closures: to make one, two shards take 1.5 times as long as one in all
 NO_LIMIT = 1 << 60
 CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
@@ -70,11 +71,15 @@ class Choices:
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
         self.sharing, self._equal = Sharing(), EqualTerms()
         self._users: Counter[str] = Counter()   # of each closure that is made at these evaluations
+        self._undivided: set[str] = set()       # of these closures those that no shards make together
         self._all_rules: set[str] = set() if shared is None else shared._all_rules  # queries that are evaluated under all rules from now on
 
     def begin(self, dues: Iterable[Due]) -> None:
-        """Note what is evaluated together: a closure that queries share is made once."""
+        """Note what is evaluated together: a closure that queries share is made once, by shards together if all of these can be divided."""
+        dues = list(dues)
         self._users = Counter(closed.name for due in dues for closed in due.compiled.closures)
+        whole = [due for due in dues if due.compiled.closures and due.compiled.in_shards is None] if self._tasks.shards > 1 else []
+        self._undivided = {closed.name for due in whole for closed in due.compiled.closures if not closed.is_static}
 
     def _needs_all_rules(self, query: str, compiled: Compiled, alone: bool) -> bool:
         """Whether a query is evaluated under all rules, since it must be, or since others share its closures, if it does not evaluate them
@@ -105,7 +110,8 @@ class Choices:
             self.closures.drop(due.query)
         divided = due.compiled.in_shards is not None and self._in_shards.get(due.query, True)
         resident = self._tasks.memory // RESIDENT_BYTES * (self._tasks.shards if divided else 1)
-        most = self.closed_rows if compiled.closures and not keeps else resident if self._stays or keeps else LOCAL_ROWS
+        closed_rows = self.closed_rows * (self._tasks.shards if not by_representatives and self._divides(due, rows) else 1)
+        most = closed_rows if compiled.closures and not keeps else resident if self._stays or keeps else LOCAL_ROWS
         executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self.too_large else "sql")
         closures = None
         if keeps and executor == "local":
@@ -122,12 +128,15 @@ class Choices:
         elif executor == "local" and not keeps and form != "shared" and self._divides(due, rows):
             assert compiled.in_shards is not None
             compiled = compiled.in_shards
+            due = replace(due, compiled=compiled) if compiled.under_all_rules is not None else due
+        together = any(closed.exchange for closed in compiled.closures)
         if closures is not None and form == "plain":
             why = f"its closures are kept: {compiled.change_in_words}"
         elif form == "plain" and executor == "local" and compiled.closures and not by_representatives:
-            why = f"its closures are made anew: {self._why_anew(keeping, rows)}"
+            by = " by shards together" if together else ""
+            why = f"its closures are made anew{by}: {self._why_anew(keeping, rows)}"
         if compiled.under_all_rules is not None:
-            why += "; rules that need a property or class of the query to be equal to another term are left out"
+            why += f"; rules that need {'a term' if together else 'a property or class of the query'} to be equal to another are left out"
         samples = form in ("sampled", "shared")
         strategy: StrategyName = "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute"
         self.made[due.query] = executor, strategy
@@ -169,7 +178,13 @@ class Choices:
         """Whether a plan is evaluated in shards: from some size on, so that its tables are not brought to others each time it changes."""
         if self._tasks.shards < 2 or not self._stays or due.derived is not None:
             return False
+        if any(closed.name in self._undivided for closed in due.compiled.closures):
+            return False
+        if due.query in self._all_rules and due.compiled.in_shards is not None and due.compiled.in_shards.under_all_rules is not None:
+            return False
         if due.query not in self._in_shards and rows < self._shard_rows:
+            return False
+        if due.compiled.closures and rows < self._shard_rows * CLOSED_SHARDS:
             return False
         return self._in_shards.setdefault(due.query, True) and due.compiled.in_shards is not None
 

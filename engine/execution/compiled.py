@@ -19,12 +19,13 @@ from engine.ir.rules import Role, Test
 from engine.ir.statement import Construct, Describe, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
 from engine.plan.build import TRIPLE
+from engine.plan.exchange import in_shards
 from engine.plan.explain import explain_plan, explain_staged, plan_tree
 from engine.plan.graphs import growing
 from engine.plan.kept import with_kept
 from engine.plan.memory import describe, memory
 from engine.plan.nodes import (AtomsSource, Begun, ClosedSource, Gather, Plan, Project, Sample, Scan, TimedSource, closures, own_leaves,
-                               sources, walk, with_names, with_representatives)
+                               sources, walk, with_closures, with_names, with_representatives)
 from engine.plan.order import Estimate
 from engine.plan.shards import with_shards
 from engine.plan.shape import Shape, shape_of
@@ -71,9 +72,8 @@ class Equality:
                 "what is incremental keeps to its rules while these derive little\n")
 
 
-def _as_it_is(plan: Plan) -> Plan | None:
-    """Of a plan under all rules there is no other."""
-    return None
+def _as_it_is(plan: Plan | ClosedSource) -> None:
+    """Of a plan or closure under all rules there is no other."""
 
 
 @dataclass
@@ -101,6 +101,7 @@ class Compiled:
     derived: TimedSource | None = None
     equality: Equality = Equality()
     narrow: Callable[[Plan], Plan | None] = field(default=_as_it_is, repr=False)
+    unequal: Callable[[ClosedSource], ClosedSource | None] = field(default=_as_it_is, repr=False)
     under_all_rules: Compiled | None = field(default=None, repr=False)
 
     def adapt(self, rows: int, live: Callable[[], Estimate]) -> None:
@@ -200,13 +201,19 @@ class Compiled:
 
     @cached_property
     def in_shards(self) -> Compiled | None:
-        """The query with a plan that shards evaluate in parts; None where they cannot."""
-        if self.timed or self.derived is not None or self.closures or isinstance(self.plan, Begun):
+        """The query with a plan that shards evaluate in parts, and closures that they make together, if need be without rules of equality:
+        where a term is equal to another these report NOT_UNIQUE, as those `under_unique_names` do. None where shards cannot."""
+        if self.timed or self.derived is not None or isinstance(self.plan, Begun):
             return None
-        plan = with_shards(self.plan, self.statement.streams, self.estimate, _follows_from_its_variables)
+        reduced = [None if in_shards(closed) is not None else self.unequal(closed) for closed in self.closures]
+        found = {closed.name: in_shards(less or closed) for closed, less in zip(self.closures, reduced)}
+        if None in found.values():
+            return None
+        shared = with_closures(self.plan, lambda closed: found[closed.name] or closed) if found else self.plan
+        plan = with_shards(shared, self.statement.streams, self.estimate, _follows_from_its_variables)
         if plan is None or not any(isinstance(below, Gather) for below in walk(plan)):
             return None
-        return self._over(plan, lambda live: plan)
+        return self._over(plan, lambda live: plan, under_all_rules=self.under_all_rules or (self if any(reduced) else None))
 
     def with_own_closures(self, mark: str, *, static: bool) -> Compiled:
         """The same with closures of its own, whose names end in `mark`: those with intervals, which a query keeps, or all of them, `static`
@@ -287,7 +294,8 @@ class Compiled:
             columns = tuple(map(Variable, self.statement.columns))
             text = (PlanText((), "", (), parts=(("gathered0", emitter.text(plan.input, columns)),)) if isinstance(plan, Gather)
                     else emitter.text(plan, columns))
-        made = tuple(self._closure(source, executor, typed) for source in closures(text.sources))
+        read = (*text.sources, *(source for _, part in text.parts for source in part.sources))
+        made = tuple(self._closure(source, executor, typed) for source in closures(read))
         return self._with_tables(replace(text, closures=made))
 
     def _with_tables(self, text: PlanText) -> PlanText:

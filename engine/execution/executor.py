@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 
 from engine.execution.choices import CLOSED_ROWS, NO_LIMIT, SHARD_ROWS, Choices, StrategyName
 from engine.execution.content import Following, StreamContent
+from engine.execution.exchange import Exchanged, exchange
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
 from engine.execution.homes import Homes
 from engine.execution.kept import QueryClosures
@@ -35,6 +37,7 @@ from engine.sql.closing import FINDINGS_READ
 from engine.sql.dialect import UNDECIDED
 from engine.sql.sources import graph_table, needed, stream_table
 from engine.worker.bundles import Found, QueryFailed, Shown, Task
+from engine.worker.exchange import ShareLost
 from engine.worker.resident import Followed, KeptStep
 
 AHEAD_ROWS = 4_000      # so many new rows are brought to workers before an evaluation is due: fewer are not worth a bundle
@@ -82,6 +85,7 @@ class Executor:
         self._following = Following(tasks.shards) if stays else None
         self._homes = Homes(tasks.shards)
         self._sampled: dict[str, _Sampled] = {}   # by query, of its last evaluation
+        self._shared = frozenset[str]()     # the closures that shards make together now
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
         self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
 
@@ -236,7 +240,7 @@ class Executor:
 
     def _home(self, job: PlanJob) -> int:
         """The shard whose worker runs a job that is not divided: closures, and rules with a time of their own, are spread over all."""
-        if self._following is None or job.kept or job.step is None and not job.closings:
+        if self._following is None or job.kept or job.parts or job.step is None and not job.closings:
             return 0
         own = {closing.name for closing in job.closings if not closing.static} or {closing.name for closing in job.closings}
         return self._homes.of(job.due.query, frozenset(own or {job.due.query}))
@@ -266,7 +270,7 @@ class Executor:
     def _settle(self, jobs: list[PlanJob]) -> None:
         """Run jobs, and others in the places of those that failed for what another way to run them does without."""
         self._run(jobs)
-        for again in (self._undecided, self._undivided, self._unkept, self._by_sql, self._mended):
+        for again in (self._undecided, self._lost, self._undivided, self._unkept, self._by_sql, self._mended):
             self._run(list(again(jobs)))
 
     def _run(self, jobs: list[PlanJob]) -> None:
@@ -284,6 +288,12 @@ class Executor:
         for number, job in enumerate(jobs):
             if isinstance(job.answer, BaseException) and UNDECIDED in str(job.answer):
                 job.due.compiled.undecided = True
+                yield from self._made_again(jobs, number)
+
+    def _lost(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
+        """Jobs in place of those whose shares of closures went with a worker, once."""
+        for number, job in enumerate(jobs):
+            if isinstance(job.answer, ShareLost):
                 yield from self._made_again(jobs, number)
 
     def _undivided(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
@@ -349,14 +359,31 @@ class Executor:
         if not jobs:
             return
         in_shards, whole = [job for job in jobs if job.parts], [job for job in jobs if not job.parts]
+        with self._exchanged(in_shards) as exchanged:
+            self._run_bundled(jobs, [job for job in in_shards if job.answer is None], whole, exchanged, together)
+
+    @contextmanager
+    def _exchanged(self, jobs: Sequence[PlanJob]) -> Iterator[Exchanged]:
+        """Within it, workers have the closures that shards make together for some jobs."""
+        def run(tasks: list[Task], tables: Mapping[str, pa.Table]) -> Sequence[Found | Exception]:
+            return self._in_one_job(jobs, tasks, tables)
+
+        self._shared = frozenset(closing.name for job in jobs for closing in job.closings if closing.shared is not None)
+        try:
+            yield exchange(jobs, run) if self._shared else Exchanged({}, {})
+        finally:
+            self._shared = frozenset()
+
+    def _run_bundled(self, jobs: list[PlanJob], in_shards: list[PlanJob], whole: list[PlanJob], exchanged: Exchanged,
+                     together: bool) -> None:
         groups, alone = self._shapes.divided(whole) if together else ([], whole)
-        parts = [Task(part.write(), part.tables, job.cost, query=job.due.query, limits=job.due.limits, patience_ms=job.due.patience_ms,
-                      kept=part.kept, panes=part.panes(), shown=_shown(job.due) if job.is_part else None, given=part.given(),
-                      in_shards=True) for job in in_shards for part in job.parts]
+        parts = [Task(part.write(), part.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms,
+                      exchanges=exchanged.numbers, kept=part.kept, panes=part.panes(), shown=_shown(job.due) if job.is_part else None,
+                      given=part.given(), in_shards=True) for job in in_shards for part in job.parts]
         tasks = [Task(job.write(), job.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms, job.step,
                       job.kept, job.panes(), shown=_shown(job.due), given=job.given(), home=self._home(job)) for job in alone]
         found = self._in_one_job(jobs, [*(group.task for group in groups), *tasks, *parts])
-        self._gather(in_shards, found[len(groups) + len(tasks):])
+        self._gather(in_shards, found[len(groups) + len(tasks):], exchanged)
         for job, answer in zip(alone, found[len(groups):]):
             job.answer = answer
         again: list[PlanJob] = []
@@ -378,35 +405,43 @@ class Executor:
                 self._took(job.due, job.answer.ms, beside.get(id(job), 1))
         self._run_local(again, together=False)
 
-    def _gather(self, jobs: Sequence[PlanJob], found: Sequence[Found | Exception]) -> None:
+    def _gather(self, jobs: Sequence[PlanJob], found: Sequence[Found | Exception], exchanged: Exchanged) -> None:
         """Evaluate what is above the parts of plans, over what shards have found."""
         rest = iter(found)
-        ready, tasks = list[tuple[PlanJob, float]](), list[Task]()
+        ready, tasks = list[tuple[PlanJob, float, pa.Table | None]](), list[Task]()
         tables: dict[str, pa.Table | Followed] = {}
         for job in jobs:
             answers = [next(rest) for _ in job.parts]
-            job.answer = next((answer for answer in answers if not isinstance(answer, Found)), answers[0] if job.is_part else None)
-            if job.answer is None:
-                gathered = {part.name: answer.table for part, answer in zip(job.parts, answers) if isinstance(answer, Found)}
-                ready.append((job, max(answer.ms for answer in answers if isinstance(answer, Found))))
-                tasks.append(Task(job.write(), job.tables | gathered.keys(), job.cost, query=job.due.query, limits=job.due.limits,
-                                  patience_ms=job.due.patience_ms, shown=_shown(job.due), gathers=True))
-                tables |= gathered
+            job.answer = next((answer for answer in answers if not isinstance(answer, Found)), None)
+            if job.answer is not None:
+                continue
+            given = [answer for answer in answers if isinstance(answer, Found)]
+            ms = max(answer.ms for answer in given) + exchanged.ms.get(job.due.query, 0.0)
+            if job.is_part:
+                job.answer = replace(given[0], ms=ms)
+                continue
+            gathered = {part.name: answer.table for part, answer in zip(job.parts, given)}
+            static = tuple(closing for closing in job.closings if closing.static)
+            ready.append((job, ms, given[0].findings))
+            tasks.append(Task(job.write(), job.tables | gathered.keys(), job.cost, static, job.due.query, job.due.limits,
+                              job.due.patience_ms, shown=_shown(job.due), gathers=True))
+            tables |= gathered
         if tasks:
-            tables |= {name: table for name, table in self._tables([job for job, _ in ready]).items()
-                       if any(name in job.tables for job, _ in ready)}
-            for (job, ms), answer in zip(ready, self._run_tasks(tasks, tables), strict=True):
-                job.answer = replace(answer, ms=answer.ms + ms) if isinstance(answer, Found) else answer
+            tables |= {name: table for name, table in self._tables([job for job, *_ in ready]).items()
+                       if any(name in job.tables for job, *_ in ready)}
+            for (job, ms, findings), answer in zip(ready, self._run_tasks(tasks, tables), strict=True):
+                job.answer = replace(answer, ms=answer.ms + ms, findings=findings) if isinstance(answer, Found) else answer
 
-    def _in_one_job(self, jobs: list[PlanJob], tasks: Sequence[Task]) -> Sequence[Found | Exception]:
-        """What the tasks of some jobs give, all run in one go."""
+    def _in_one_job(self, jobs: Sequence[PlanJob], tasks: Sequence[Task],
+                    tables: Mapping[str, pa.Table] | None = None) -> Sequence[Found | Exception]:
+        """What the tasks of some jobs give, all run in one go, beside `tables` of their own."""
         if self._following is not None:
             for job in jobs:
                 self._following.use(job.due.query, job.read | {step.text.name for step in job.all_kept})
-        return self._run_tasks(tasks, self._tables(jobs))
+        return self._run_tasks(tasks, {**self._tables(jobs), **(tables or {})})
 
     def _run_tasks(self, tasks: Sequence[Task], tables: Mapping[str, pa.Table | Followed]) -> Sequence[Found | Exception]:
-        alive = self.programs.marks.union(*(closures.states for closures in self._closures.values()))
+        alive = self._shared.union(self.programs.marks, *(closures.states for closures in self._closures.values()))
         if self._following is None:
             return self._tasks.run(tasks, tables, alive if self._forgets else None)
         found = self._tasks.run(tasks, tables, alive | self._following.used, may_stay=True)
@@ -416,7 +451,7 @@ class Executor:
                 self._following.brought(name, table, readers)
         return found
 
-    def _tables(self, jobs: list[PlanJob]) -> dict[str, pa.Table | Followed]:
+    def _tables(self, jobs: Sequence[PlanJob]) -> dict[str, pa.Table | Followed]:
         """What the jobs may see, by table name: all that is followed, else the slices of content that they need."""
         found: dict[str, pa.Table | Followed] = {}
         ranges: dict[str, tuple[int, int]] = {}

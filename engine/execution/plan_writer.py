@@ -35,6 +35,7 @@ class _Writer:
         self._windows = choice.due.compiled.statement.windows
         self._text = choice.compiled.text(choice.executor, choice.typed, choice.form)
         self._kinds: Kinds = ANY_KIND
+        self._closed = frozenset[str]()     # the tables that closures read
         if choice.executor == "local":
             self._kinds = frozenset().union(*(content.kinds for content in self._due.streams.values()))
 
@@ -45,9 +46,11 @@ class _Writer:
         own = {} if due.derived is None or choice.compiled.derived is None else {timed_table(choice.compiled.derived): due.derived}
         closer: ExecutorName = "local" if choice.ahead else choice.executor
         texts = choice.compiled.text(closer, choice.typed).closures
-        names |= tables([leaf for closure in texts for leaf in closure.source.base
-                         if choice.closures is None or not isinstance(leaf, ValiditySource)], self._windows)
         constants = {name: table for closure in texts for name, table in choice.compiled.constants_of(closure).items()}
+        self._closed = frozenset((*constants, *tables(
+            [leaf for closure in texts for leaf in closure.source.base
+             if choice.closures is None or not isinstance(leaf, ValiditySource)], self._windows)))
+        names = frozenset(names | self._closed)
         rows = choice.rows
         if choice.closures is not None:     # they go on from what is new
             new = {iri: f"{stream_table(iri)}_{choice.closures.mark}" for iri in due.streams}
@@ -59,7 +62,7 @@ class _Writer:
             closings = self._made_anew(texts, closer)
         shape = choice.compiled.shape if choice.form == "shared" and not own and not closings else None
         return PlanJob(
-            due, self._evaluation, choice.executor, lambda: self._statement(self._written()), names | own.keys() | constants.keys(),
+            due, self._evaluation, choice.executor, lambda: self._statement(self._written()), names | own.keys(),
             rows * len(due.ticks), choice.closures, own, constants, closings=closings, ahead=choice.ahead, kept=kept,
             rounds=tuple((part, *text.pairs(self._below(text), part)) for part in text.rounds),
             panes=lambda: self._panes(self._written()), given=lambda: self._numbers(text), shape=shape, typed=choice.typed,
@@ -106,8 +109,8 @@ class _Writer:
         def written() -> PlanText:
             return self._written().parts[number][1]
 
-        return Part(_gathered_table(self._due.query, name), lambda: self._statement(written()), _tables_under(text, steps), steps,
-                    lambda: self._panes(written()), lambda: self._numbers(text))
+        return Part(_gathered_table(self._due.query, name), lambda: self._statement(written()),
+                    _tables_under(text, steps) | self._closed, steps, lambda: self._panes(written()), lambda: self._numbers(text))
 
 
 def kept_steps(due: Due, texts: Sequence[KeptText]) -> tuple[KeptStep, ...]:

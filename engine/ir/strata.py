@@ -194,7 +194,7 @@ class Unending(ValueError):
 
 def endless(layer: Sequence[Rule]) -> tuple[str, ...]:
     """The names of those rules of a layer that make a term and stand on what they derive: they may find something new for ever."""
-    makers = [rule for rule in layer if any(map(_makes, rule.body))]
+    makers = [rule for rule in layer if any(map(makes, rule.body))]
     links = [(_heads(rule), _asked(rule)) for rule in layer] if makers else []
     return tuple(dict.fromkeys(_named(rule) for rule in makers if _returns(_heads(rule), _asked(rule), links)))
 
@@ -214,7 +214,8 @@ def _named(rule: Rule) -> str:
     return rule.name or f"a rule without a name{f' (line {rule.span.line})' if rule.span is not None else ''}"
 
 
-def _makes(part: Formula) -> bool:
+def makes(part: Formula) -> bool:
+    """Whether a part of a body makes terms, of which there may be any number."""
     return isinstance(part, Assign) and isinstance(part.expression, Call) and part.expression.function != VALUE
 
 

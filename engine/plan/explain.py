@@ -173,6 +173,8 @@ def _source(source: Source) -> str:
             return f"closure of {_listed(base)} under {len(rules)} rules"
         case nodes.RestSource(closed=closed, hidden=hidden):
             return f"{_source(closed)} without the {_source(hidden)}"
+        case nodes.ShareSource(source=shared):
+            return f"each shard's share of the {_source(shared)}"
         case nodes.AtomsSource(parts=parts):
             return f"atoms of the {_listed(parts)}"
         case nodes.KnownSource(closed=closed, beside=beside):

@@ -32,9 +32,11 @@ class WindowSource:
 
 @dataclass(frozen=True, slots=True)
 class ValiditySource:
-    """The facts of the stream of window number `index`, a window of time, with the points between which it shows them."""
+    """The facts of the stream of window number `index`, a window of time, with the points between which it shows them; in a shard what it
+    has of that by the `key`."""
 
     index: int
+    key: Key = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,12 @@ class TimedSource:
 class MergedSource:
     """The RDF merge of several sources: the default graph, or all named graphs."""
 
-    parts: tuple[WindowSource | StaticSource | TimedSource | ClosedSource | RestSource, ...]
+    parts: tuple[WindowSource | StaticSource | TimedSource | ClosedSource | RestSource | ShareSource, ...]
 
     @property
     def is_disjoint(self) -> bool:
         """Whether no triple is in two parts: those of one part, or a closure and what it stands on."""
-        match self.parts:
+        match tuple(part.source if isinstance(part, ShareSource) else part for part in self.parts):
             case (ClosedSource(background=background), ClosedSource() as other) | (
                     ClosedSource(background=background), RestSource(closed=other)):
                 return background == other
@@ -89,17 +91,28 @@ Base = WindowSource | ValiditySource | ViewSource | ItemsSource | StaticSource |
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """How shards make a closure together (engine/plan/exchange.py). A shard is to have all facts with a subject of its share, and of the
+    properties `by_object` those with an object of its share. What is like one of the `sent`, pairs of properties and of classes for
+    rdf:type (None: any), is sent to the shards that are to have it; these derive the rest themselves."""
+
+    by_object: frozenset[str]
+    sent: tuple[tuple[frozenset[str] | None, frozenset[str] | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClosedSource:
     """What `base` entails by `rules` beyond what `background`, closed itself, holds already (without one: all of it); `name` tells it from
     all others. What the base is made of says when its facts hold: at all times those of graphs, at each T those of windows, and between the
     points of their facts those of `ValiditySource`; of items each holds in its own graph. `by_representatives`: while it is computed one of
-    the terms that are owl:sameAs each other stands for all."""
+    the terms that are owl:sameAs each other stands for all. With an `exchange` shards make it together."""
 
     name: str
     base: tuple[Base, ...]
     background: ClosedSource | None = None
     rules: tuple[Rule, ...] = field(default=(), compare=False, repr=False)
     by_representatives: bool = False
+    exchange: Exchange | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_static(self) -> bool:
@@ -133,6 +146,13 @@ class RestSource:
 
     closed: ClosedSource
     hidden: ClosedSource
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSource:
+    """The facts of a closure with subjects of a shard's share."""
+
+    source: ClosedSource | RestSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +223,8 @@ class KeptSource:
         return found
 
 
-Source = (Base | MergedSource | ClosedSource | RestSource | AtomsSource | KnownSource | FreshSource | StarSource | BoundsSource
-          | KeptSource)
+Source = (Base | MergedSource | ClosedSource | RestSource | ShareSource | AtomsSource | KnownSource | FreshSource | StarSource
+          | BoundsSource | KeptSource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,6 +544,8 @@ def leaf_sources(source: Source) -> tuple[Base, ...]:
             return (*base, *(leaf_sources(background) if background is not None else ()))
         case RestSource(closed=closed, hidden=hidden):
             return (*leaf_sources(closed), *leaf_sources(hidden))
+        case ShareSource(source=shared):
+            return leaf_sources(shared)
     return (source,) if isinstance(source, get_args(Base)) else ()
 
 
@@ -532,7 +554,7 @@ def own_leaves(source: Source) -> tuple[Base, ...]:
     match source:
         case MergedSource(parts=parts):
             return tuple(leaf for part in parts for leaf in own_leaves(part))
-        case ClosedSource() | RestSource() | AtomsSource():
+        case ClosedSource() | RestSource() | ShareSource() | AtomsSource():
             return ()
     return leaf_sources(source)
 
@@ -552,6 +574,8 @@ def closures(sources: Iterable[Source]) -> list[ClosedSource]:
                 found |= dict.fromkeys(closures(parts))
             case RestSource(closed=closed, hidden=hidden):
                 found |= dict.fromkeys(closures((hidden, closed)))
+            case ShareSource(source=shared):
+                found |= dict.fromkeys(closures((shared,)))
             case ClosedSource(background=background):
                 found |= dict.fromkeys([*closures([background] if background is not None else []), source])
     return list(found)

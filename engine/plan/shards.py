@@ -5,6 +5,9 @@ The facts of a pattern are shared out by the hash of what the variable stands fo
 shard, so each solution is found in one shard, once. What a pattern without the variable reads is in every shard whole: that pays where it
 is little. A Gather stands above the largest parts of this kind; what is above it is evaluated once, over what the shards have found
 (partitioned hash joins: Schneider and DeWitt, "A Performance Evaluation of Four Parallel Join Algorithms", 1989).
+
+Of a closure that shards make together (exchange.py) each has the facts about its subjects: so they share out what has the variable as
+subject, or none, and none of them has all of it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +19,8 @@ from engine.ir.statement import StreamSource, TimeWindow
 from engine.ir.terms import Variable
 from engine.plan import nodes
 from engine.plan.kept import Fixed
-from engine.plan.nodes import Key, MergedSource, Plan, Scan, Source, StaticSource, WindowSource
+from engine.plan.nodes import (ClosedSource, Key, MergedSource, Plan, RestSource, Scan, ShareSource, Source, StaticSource, WindowSource,
+                               closures)
 from engine.plan.order import Estimate
 
 Kind = Literal["keyed", "loose", "own", "whole", "none"]
@@ -39,6 +43,8 @@ def with_shards(plan: Plan, streams: Sequence[StreamSource], estimate: Estimate,
     if (found := _best(plan, streams, estimate, fixed)) is not None:
         return nodes.Gather(found)
     match plan:
+        case Scan() if (source := _keyed(plan.source, "s", streams)) is not None and closures((source,)):
+            return nodes.Gather(replace(plan, source=source))
         case nodes.Join() | nodes.LeftJoin() | nodes.Minus() | nodes.Union():
             left, right = (with_shards(below, streams, estimate, fixed) for below in (plan.left, plan.right))
             return None if left is None or right is None else replace(plan, left=left, right=right)
@@ -73,7 +79,7 @@ def _rows(plan: Plan, estimate: Estimate) -> tuple[float, float]:
     for scan in nodes.scans_of(plan):
         if _windows(scan.source):
             rows = max(1.0, estimate.rows(scan))
-            keyed = any(leaf.key for leaf in nodes.leaf_sources(scan.source) if isinstance(leaf, WindowSource))
+            keyed = any(leaf.key for leaf in nodes.leaf_sources(scan.source) if isinstance(leaf, (WindowSource, nodes.ValiditySource)))
             divided, whole = divided + rows * keyed, whole + rows * (not keyed)
     return divided, whole
 
@@ -93,7 +99,7 @@ class _Sharing:
     def of(self, plan: Plan) -> _Shared:
         """The plan as shards evaluate it: every shard all of it where it cannot be shared out."""
         if id(plan) not in self._done:
-            self._done[id(plan)] = plan, self._shared(plan) or _Shared(plan, "none" if _seeded(plan) else "whole")
+            self._done[id(plan)] = plan, self._shared(plan) or _whole(plan)
         return self._done[id(plan)][1]
 
     def _shared(self, plan: Plan) -> _Shared | None:
@@ -144,26 +150,14 @@ class _Sharing:
 
     def _scan(self, scan: Scan) -> _Shared | None:
         key: Key = "s" if scan.subject == self._variable else "o" if scan.object == self._variable else ""
-        source = self._keyed(scan.source, key) if key else None
+        source = _keyed(scan.source, key, self._streams) if key else None
         return None if source is None else _Shared(replace(scan, source=source), "keyed")
-
-    def _keyed(self, source: Source, key: Key) -> Source | None:
-        """What a shard has of a source; None where that cannot be told by the facts alone."""
-        match source:
-            case WindowSource(index=index) if isinstance(self._streams[index].window, TimeWindow):
-                return WindowSource(index, key)
-            case StaticSource(iri=iri):
-                return StaticSource(iri, key)
-            case MergedSource(parts=parts):
-                found = [self._keyed(part, key) for part in parts]
-                return None if None in found or not parts else MergedSource(tuple(found))   # type: ignore[arg-type]
-        return None
 
     def _join(self, plan: nodes.Join) -> _Shared | None:
         left, right = self.of(plan.left), self.of(plan.right)
         kinds = {left.kind, right.kind}
         if "own" in kinds and kinds != {"own"}:     # what belongs to solutions of this shard has partners in others
-            left, right = ((_Shared(below, "whole") if one.kind == "keyed" and not _seeded(below) else one)
+            left, right = ((_whole(below) if one.kind == "keyed" and not _seeded(below) else one)
                            for one, below in ((left, plan.left), (right, plan.right)))
             kinds = {left.kind, right.kind}
         kind: Kind | None = next((kind for kind in ("keyed", "loose", "own") if kinds in ({kind, "whole"}, {"keyed"})), None)
@@ -173,7 +167,7 @@ class _Sharing:
         """Each row of the left with what it has on the right."""
         left, right = self.of(plan.left), self.of(plan.right)
         if left.kind != "keyed" and right.kind == "keyed" and not _seeded(plan.right):
-            right = _Shared(plan.right, "whole")
+            right = _whole(plan.right)
         if left.kind == "whole" or right.kind not in ("keyed", "whole") or left.kind != "keyed" and right.kind != "whole":
             return None
         return _Shared(replace(plan, left=left.plan, right=right.plan), left.kind)
@@ -186,6 +180,27 @@ class _Sharing:
         if inner.kind not in ("keyed", "own") or not isinstance(seed.plan, nodes.Seed):
             return None
         return _Shared(replace(plan, input=below.plan, inner=inner.plan, seed=seed.plan), "keyed")
+
+
+def _keyed(source: Source, key: Key, streams: Sequence[StreamSource]) -> Source | None:
+    """What a shard has of a source; None where that cannot be told by the facts alone."""
+    match source:
+        case WindowSource(index=index) if isinstance(streams[index].window, TimeWindow):
+            return WindowSource(index, key)
+        case StaticSource(iri=iri):
+            return StaticSource(iri, key)
+        case ClosedSource() | RestSource() if key == "s" and all(closed.is_static or closed.exchange for closed in closures((source,))):
+            return ShareSource(source)
+        case MergedSource(parts=parts):
+            found = [_keyed(part, key, streams) for part in parts]
+            return None if None in found or not parts else MergedSource(tuple(found))   # type: ignore[arg-type]
+    return None
+
+
+def _whole(plan: Plan) -> _Shared:
+    """A plan of which every shard evaluates all, where that can be."""
+    has_all = all(closed.exchange is None for closed in closures(nodes.sources(plan)))
+    return _Shared(plan, "whole" if has_all and not _seeded(plan) else "none")
 
 
 def _seeded(plan: Plan) -> bool:

@@ -1,4 +1,5 @@
-"""Which rules matter while the names of a query are unique: no property or class that it asks for is owl:sameAs another term.
+"""Which rules matter while the names of a query are unique: no property or class that it asks for is owl:sameAs another term; and which,
+while no term is.
 
 The rules of equality let a fact follow from one of any property (eq-rep-p), and the class of a thing from any class (eq-rep-o), so that
 under them all other rules matter, whatever a query asks. They do so only where a name is equal to another term, which is rare. So rules
@@ -24,11 +25,12 @@ from dataclasses import replace
 
 from engine.ir.expressions import Call
 from engine.ir.rules import NOT_UNIQUE, TRIPLE, Assign, Atom, Falsum, Rule, Table, Test, atoms, tokens_of
-from engine.ir.terms import RDF_TYPE, Constant, Variable
+from engine.ir.terms import RDF_TYPE, XSD, Constant, Term, Variable
+from engine.rewrite.equality import RULES
 from engine.rewrite.relevance import Goal, relevant
 from engine.rewrite.schema import SAME
 
-_NAME, _OTHER = Variable("name"), Variable("other")
+_NAME, _OTHER, _VALUE = Variable("name"), Variable("other"), Variable("value")
 _EQUAL: Goal = (TRIPLE, (None, SAME, None))
 _VALUES = "literal-value"
 
@@ -53,8 +55,36 @@ def under_unique_names(rules: Sequence[Rule], goals: Iterable[Goal]) -> tuple[Ru
     if kept == tuple(rules):
         return None
     listed = Table((_NAME,), tuple((Constant(name),) for name in sorted(names)))
-    body = listed, Atom(TRIPLE, (_NAME, Constant(SAME), _OTHER)), Test(Call("!", (Call("SAMETERM", (_NAME, _OTHER)),)))
+    body = listed, Atom(TRIPLE, (_NAME, Constant(SAME), _OTHER)), _differ(_NAME, _OTHER)
     return *kept, *([Rule(Falsum(), body, NOT_UNIQUE, role="built-in")] if names else [])
+
+
+def while_unequal(rules: Sequence[Rule]) -> tuple[Rule, ...] | None:
+    """The rules that matter while no term is owl:sameAs another, and those that find where one may be. None where there are no rules of
+    equality, or where others than these ask for the values of literals."""
+    if not any(rule.is_built_in(*RULES) for rule in rules):
+        return None
+    others = [rule for rule in rules if not rule.is_built_in(*RULES, "dt-eq")]
+    if any(atom.predicate == _VALUES for rule in others for part in rule.body for atom in atoms(part)):
+        return None
+    checks = [Rule(Falsum(), (Atom(TRIPLE, (_NAME, Constant(SAME), _OTHER)), _differ(_NAME, _OTHER)), NOT_UNIQUE, role="built-in")]
+    values = [rule for rule in rules if _reads_literals(rule)]
+    if values:
+        # A string has the value of no other string; of other literals with its value, such as an xsd:token, the value tells.
+        found = Atom(_VALUES, (_VALUE, _NAME))
+        typed = [replace(rule, body=(*rule.body, Test(Call("!", (_is_string(rule.head.terms[1]),))))) for rule in values
+                 if isinstance(rule.head, Atom)]
+        checks += [*typed, Rule(Falsum(), (found, Atom(_VALUES, (_VALUE, _OTHER)), _differ(_NAME, _OTHER)), NOT_UNIQUE, role="built-in"),
+                   Rule(Falsum(), (found, Test(_is_string(_VALUE)), _differ(_VALUE, _NAME)), NOT_UNIQUE, role="built-in")]
+    return *others, *checks
+
+
+def _differ(one: Variable, other: Variable) -> Test:
+    return Test(Call("!", (Call("SAMETERM", (one, other)),)))
+
+
+def _is_string(term: Term) -> Call:
+    return Call("SAMETERM", (Call("DATATYPE", (term,)), Constant(f"<{XSD}string>")))
 
 
 def _replaced_name(rule: Rule, head: Atom, goal: Sequence[str | None]) -> str | None:

@@ -1,7 +1,8 @@
 """A closure that is to be computed: its statements for one evaluation, and the rounds that any executor runs with them (semi-naive).
 
 Its rows are in the table ``{name}_all``, those of the last round in ``{name}_new``. Of one that is kept (engine/worker/closures.py) those
-of evaluations before are in ``{name}_state``, and for each round those of them beside the new rows in ``{name}_kept_beside``.
+of evaluations before, and of one that shards make together (engine/worker/exchange.py) those from before the last exchange, are in
+``{name}_state``; for each round those of them beside the new rows are in ``{name}_kept_beside``.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ SeenRow = tuple[str, str | None, int, int]
 """What rows of a table are like: property or mark, class, whether a subject differs from its object, and whether an object is a literal."""
 
 
-def part_table(name: str, part: Literal["new", "next", "state", "kept_beside"]) -> str:
+def part_table(name: str, part: Literal["new", "next", "state", "kept_beside", "sent"]) -> str:
     """Name of a relation of a closure: what the last round found; what a round finds, until it is new; what is kept; what of that stands
-    beside what is new."""
+    beside what is new; what other shards are sent."""
     return f"{name}_{part}"
 
 
@@ -100,6 +101,16 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedOut:
+    """What a shard has and sends of a closure that shards make together, as conditions of its rows, which have these `columns`: those that
+    are its `own`, and those that others are `sent` (empty: none)."""
+
+    columns: tuple[str, ...]
+    own: str
+    sent: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stratum:
     """The steps of a stratum's rounds, and the names of those rules in it that may derive for ever (engine/ir/strata.py)."""
 
@@ -113,7 +124,8 @@ class Closing:
     their union between `before` and `after`. At the end `checks` (behind the WITH clause `known`) find what is inconsistent: rows
     ``lo hi finding``, with the points between which it is. One that is `static` is made of static graphs alone, and stays for later
     bundles. `behind` is the table of the background, `graphs` are those of the static graphs that it is made of. `kept`: what it goes on
-    from (None: it is made anew). With an `equality` the rounds work with representatives."""
+    from (None: it is made anew). With an `equality` the rounds work with representatives. `shared`: shards make it together
+    (engine/worker/exchange.py)."""
 
     name: str
     first: str
@@ -127,6 +139,7 @@ class Closing:
     graphs: tuple[str, ...] = ()
     kept: Kept | None = None
     equality: Equality | None = None
+    shared: SharedOut | None = None
 
     @property
     def all(self) -> str:

@@ -269,6 +269,8 @@ def _keys(source: Source) -> tuple[str, ...]:
     match source:
         case nodes.StaticSource():
             return ()
+        case nodes.ShareSource(source=shared):
+            return _keys(shared)
         case nodes.ClosedSource() | nodes.RestSource():
             closed = source.closed if isinstance(source, nodes.RestSource) else source
             return () if closed.is_static else ("tick",)
@@ -284,4 +286,6 @@ def _repeats(source: Source) -> bool:
             return any(map(_repeats, parts))
         case nodes.ClosedSource(has_intervals=repeats):
             return repeats
+        case nodes.ShareSource(source=shared):
+            return _repeats(shared)
     return isinstance(source, (nodes.WindowSource, nodes.AtomsSource))

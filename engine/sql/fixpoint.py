@@ -6,7 +6,7 @@ One with intervals has for each begin of a derived fact a row with its last end,
 that is ``{name}_known``, and where that will do what is ``{name}_beside`` its new rows (closing.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.functions.typed import Kind
@@ -15,15 +15,15 @@ from engine.ir.rules import Assign, Atom, Falsum, Role, Rule, Table, Test
 from engine.ir.strata import endless, strata
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, properties_read, row_of, shapes, steps, whole, width
-from engine.plan.nodes import Begun, ClosedSource, StaticSource, ViewSource, leaf_sources
-from engine.sql.closing import CheckText, Closing, Kept, StepText, Stratum, part_table
-from engine.sql.dialect import Dialect, fixed
+from engine.plan.nodes import Begun, ClosedSource, Exchange, StaticSource, ValiditySource, ViewSource, leaf_sources
+from engine.sql.closing import CheckText, Closing, Kept, SharedOut, StepText, Stratum, part_table
+from engine.sql.dialect import DUCKDB, Dialect, fixed
 from engine.sql.emit import Emitter
 from engine.sql.equality import Equality, part_of
 from engine.sql.functions.values import constant_companions
 from engine.sql.lower import Lowering
 from engine.sql.relation import MOST_INLINE, Constants, Relation
-from engine.sql.sources import closure_table, graph_table, source_name
+from engine.sql.sources import AT_HOME, closure_table, graph_table, source_name
 from engine.timeline import MAX, MIN
 
 _TYPED = ("kind", "number", "micros")
@@ -67,17 +67,21 @@ class ClosureText:
                              *(["k.hi >= f.hi"] if source.has_intervals else [])])
         best = ["max(hi) AS hi"] if source.has_intervals else []
         merged = ", ".join([*self.identity, *best, *(f"min({c}) AS {c}" for c in _TYPED)])
-        known = f"WITH {times}, {self.known if kept is None else self.known_kept}"
+        goes_on = kept is not None or source.exchange is not None
+        known = f"WITH {times}, {self.known_kept if goes_on else self.known}"
         seen = f"WITH {times}, {self.known_same}" if self.equality else known
         before = f"{seen} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
-        after = (f") AS d GROUP BY {', '.join(self.identity)}) AS f WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
+        shared = None if source.exchange is None else _shared(source.exchange, self.columns)
+        needed = "" if shared is None else f" WHERE {shared.own}{shared.sent and f' OR {shared.sent}'}"
+        after = (f") AS d{needed} GROUP BY {', '.join(self.identity)}) AS f "
+                 f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
         behind = (closure_table(source.background.name),) if source.background else ()
         if self.equality and source.background:
             behind = (self.equality.part("behind"),)
         first = f"WITH {', '.join((NO_TIMES,) if source.is_static else prefix)} {self.base}"
         graphs = tuple(graph_table(leaf.iri) for leaf in leaf_sources(source) if isinstance(leaf, StaticSource))
         return Closing(self.name, first, self.strata, before, after, self.checks, known, source.is_static, behind, graphs, kept,
-                       self.equality)
+                       self.equality, shared)
 
 
 def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, reported: Role | None = None,
@@ -105,7 +109,7 @@ def closure_text(source: ClosedSource, dialect: Dialect, lowering: Lowering, rep
     checks = tuple(CheckText(shapes(rule), _check(rule, source, constants, dialect, lowering))
                    for rule in source.rules if isinstance(rule.head, Falsum))
     read = properties_read(source.rules) if atoms_only or reported else None
-    base = _base(source, columns, None if read is None else [dialect.quote(token) for token in sorted(read)], axioms)
+    base = _base(source, columns, read, dialect, axioms)
     known, known_kept = (_known(source, columns, further, dialect, kept) for kept in (False, True))
     made = ClosureText(source, columns, identity, base, known, known_kept, texts, checks, constants)
     if not source.by_representatives:
@@ -159,16 +163,31 @@ def _check(rule: Rule, source: ClosedSource, constants: dict[str, Constants], di
     return f"({emitter.statement(f'SELECT DISTINCT {held}, {text} AS finding FROM {relation.name}')})"
 
 
-def _base(source: ClosedSource, columns: Sequence[str], read: Sequence[str] | None, axioms: Sequence[str]) -> str:
+def _shared(exchange: Exchange, columns: tuple[str, ...]) -> SharedOut:
+    """What shards have, and send each other, as conditions of rows."""
+    at_home, by_object = f"{AT_HOME}(s)", _among("p", exchange.by_object)
+    sent = [f"{_among('p', properties)} AND {_among('o', classes)}" for properties, classes in exchange.sent]
+    away = f"NOT {at_home} OR {by_object} AND NOT {AT_HOME}(o)"
+    return SharedOut(columns, f"({at_home} OR {by_object} AND {AT_HOME}(o))", f"({' OR '.join(sent)}) AND ({away})" if sent else "")
+
+
+def _among(column: str, tokens: Collection[str] | None, dialect: Dialect = DUCKDB) -> str:
+    """Whether a column has one of some tokens (None: any)."""
+    listed = ", ".join(map(dialect.quote, sorted(tokens or ())))
+    return "TRUE" if tokens is None else f"{column} IN ({listed})" if tokens else "FALSE"
+
+
+def _base(source: ClosedSource, columns: Sequence[str], read: Collection[str] | None, dialect: Dialect, axioms: Sequence[str]) -> str:
     """The facts that a closure starts from; where `read` is given of those properties only."""
-    where = [*(["g IS NOT NULL"] if source.has_items else []),
-             *([] if read is None else [f"p IN ({', '.join(read)})" if read else "FALSE"])]
     found = []
     for part in source.base:
+        asked = [*(["g IS NOT NULL"] if source.has_items else []), *([] if read is None else [_among("p", read, dialect)])]
+        if source.exchange is not None and isinstance(part, ValiditySource) and part.key == "o":
+            asked.append(_among("p", source.exchange.by_object, dialect))
         sight = 2 << source.view_lengths.index(part.length_ms) if isinstance(part, ViewSource) else 1
         made = {"reported": "CAST(0 AS TINYINT) AS reported", "sight": f"{sight} AS sight"}
         listed = [f"{fixed(NOTHING.token)} AS {c}" if c.startswith("x") else made.get(c, c) for c in columns]
-        found.append(f"SELECT DISTINCT {', '.join(listed)} FROM {source_name(part)}" + (f" WHERE {' AND '.join(where)}" if where else ""))
+        found.append(f"SELECT DISTINCT {', '.join(listed)} FROM {source_name(part)}" + (f" WHERE {' AND '.join(asked)}" if asked else ""))
     if not found:
         listed = [f"{_EMPTY.get(c, _NO_TOKEN)} AS {c}" for c in columns]
         found.append(f"SELECT {', '.join(listed)} WHERE FALSE")

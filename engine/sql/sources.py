@@ -12,14 +12,15 @@ from functools import lru_cache
 from engine.ir.statement import NowWindow, StreamSource, TimeWindow, TupleWindow, Window
 from engine.plan.derive import NOTHING, width
 from engine.plan.nodes import (AtomsSource, Base, BoundsSource, ClosedSource, FreshSource, ItemsSource, KeptSource, Key, KnownSource,
-                               MergedSource, RestSource, Source, StarSource, StaticSource, TimedSource, ValiditySource, ViewSource,
-                               WindowSource, own_leaves)
+                               MergedSource, RestSource, ShareSource, Source, StarSource, StaticSource, TimedSource, ValiditySource,
+                               ViewSource, WindowSource, own_leaves)
 from engine.ir.terms import Variable
 from engine.sql.dialect import Dialect, fixed
 from engine.timeline import MIN, ON_CHANGE_STEP, content, evaluation_point
 
 MOST_NAMES = 4_096
 TRIPLE_COLUMNS = "s, p, o, kind, number, micros"
+AT_HOME = "at_home"     # a macro of each worker (engine/worker/bundles.py): whether what has this token is in its shard's share
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +70,14 @@ def source_name(source: Source) -> str:
             return f"x{index}{key}"
         case ViewSource(index=index) | ItemsSource(index=index):
             return f"x{index}"
-        case ValiditySource(index=index):
-            return f"v{index}"
+        case ValiditySource(index=index, key=key):
+            return f"v{index}{key}"
         case StaticSource(iri=iri, key=key):
             return graph_table(iri, key)
         case RestSource(closed=closed, hidden=hidden):
             return f"{closed.name}_rest_{hidden.name}"
+        case ShareSource(source=shared):
+            return f"{source_name(shared)}_share"
         case AtomsSource(parts=(first, *_)):
             return f"{first.name}_atoms"
         case TimedSource(name=name):
@@ -149,6 +152,9 @@ def _combined_texts(source: Source, evaluation: Evaluation) -> list[str]:
         case RestSource(closed=closed, hidden=hidden):
             known = f"SELECT 1 FROM {closure_table(hidden.name)} h WHERE h.s = c.s AND h.p = c.p AND h.o = c.o"
             return [f"{source_name(source)} AS ({_visible(closed, evaluation)} AND NOT EXISTS ({known}))"]
+        case ShareSource(source=shared):
+            share = f"SELECT * FROM {source_name(shared)} WHERE {AT_HOME}(s)"
+            return [*_combined_texts(shared, evaluation), f"{source_name(source)} AS ({share})"]
         case AtomsSource():
             return [f"{source_name(source)} AS ({_atoms(source, evaluation)})"]
     return []
@@ -236,7 +242,7 @@ def _validity_text(leaf: ValiditySource, source: StreamSource, evaluation: Evalu
     assert isinstance(source.window, TimeWindow)
     step, start = (ON_CHANGE_STEP, 0) if evaluation.on_change else (source.window.step_ms, evaluation.start_at_ms)
     first, last = closes(source.window, step, start)
-    table = stream_table(source.stream) if new is None else new[source.stream]
+    table = stream_table(source.stream, leaf.key) if new is None else new[source.stream]
     points = f"2 * {first} - 1 AS lo, 2 * ({last} + {step}) - 2 AS hi"
     facts = f"SELECT {points}, {TRIPLE_COLUMNS} FROM {table} WHERE position > {evaluation.since}"
     earliest, latest = evaluation_point(evaluation.ticks[0]), evaluation_point(evaluation.ticks[-1])
@@ -327,7 +333,8 @@ def _with_item(table: str, dialect: Dialect) -> str:
 def _merged_text(source: MergedSource) -> str:
     parts = []
     for part in source.parts:
-        closed = part.closed if isinstance(part, RestSource) else part
+        shown = part.source if isinstance(part, ShareSource) else part
+        closed = shown.closed if isinstance(shown, RestSource) else shown
         if isinstance(part, (WindowSource, TimedSource)) or isinstance(closed, ClosedSource) and not closed.is_static:
             parts.append(f"SELECT tick, {TRIPLE_COLUMNS} FROM {source_name(part)}")
         else:
@@ -339,6 +346,6 @@ def _merged_text(source: MergedSource) -> str:
 
 def tables(leaves: Sequence[Base], streams: Sequence[StreamSource]) -> set[str]:
     """The names of the relations with the facts of windows and graphs."""
-    found = {stream_table(streams[leaf.index].stream, leaf.key if isinstance(leaf, WindowSource) else "")
+    found = {stream_table(streams[leaf.index].stream, leaf.key if isinstance(leaf, (WindowSource, ValiditySource)) else "")
              for leaf in leaves if not isinstance(leaf, (StaticSource, TimedSource))}
     return found | {graph_table(leaf.iri, leaf.key) for leaf in leaves if isinstance(leaf, StaticSource)}

@@ -21,12 +21,13 @@ from engine.ipc import pack, unpack
 from engine.ir.strata import Unending
 from engine.limits import UNLIMITED, EvaluationLimits, LimitExceeded, Postponed
 from engine.output import first_rows, packed_bindings, packed_json, together_json
-from engine.sql.closing import Closing, part_table
+from engine.sql.closing import FINDINGS_READ, Closing, part_table
 from engine.sql.kept import KeptView
-from engine.sql.sources import closure_table
-from engine.worker import equality, resident, timed_task
+from engine.sql.sources import AT_HOME, closure_table
+from engine.worker import equality, exchange, resident, timed_task
 from engine.worker.closures import close, drop_relation, forget, go_on
 from engine.worker.database import cursors, database, notes_of, own_threads, prepared, register, use_threads
+from engine.worker.exchange import ShareLost
 from engine.worker.guard import check_size, end_overdue, fetched, guarded, out_of_memory
 from engine.worker.panes import PaneStep
 from engine.worker.resident import Behind, Followed, KeptStep, follow, token_of
@@ -70,13 +71,24 @@ failed. One result with the number of a shard says that it is Behind."""
 
 
 @dataclass(frozen=True, slots=True)
+class ShareStep:
+    """What a shard does of a closure that shards make together, after exchange `number` (0: it begins): what it is sent is in the table
+    `received`. Its answer is what it sends."""
+
+    closing: Closing
+    number: int
+    received: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One plan text to run over named tables for a `query`, once its closures are computed; in place of a text the `step` of a program
-    with a time of its own. A text with `given` numbers comes again with others: it is parsed once. Relations that are `kept` are brought
-    up to date before, their `panes` filled, and the `views` made that other tasks read too. `cost` is its estimated rows. `patience_ms` is
-    as in Due. It may answer the queries `beside` it, too. A large answer is written as it is `shown`. One that is `in_shards` is for every
-    shard, over its share of the tables, and its answer is what they give together; one that `gathers` is over such answers. All others are
-    for the shard `home`."""
+    with a time of its own, or of a closure that shards make together. A text with `given` numbers comes again with others: it is parsed
+    once. Relations that are `kept` are brought up to date before, their `panes` filled, and the `views` made that other tasks read too.
+    `cost` is its estimated rows. `patience_ms` is as in Due. It may answer the queries `beside` it, too. A large answer is written as it is
+    `shown`. One that is `in_shards` is for every shard, over its share of the tables, and its answer is what they give together; its
+    closures that shards made together took so many `exchanges`, by name. One that `gathers` is over such answers. All others are for the
+    shard `home`."""
 
     text: str
     tables: frozenset[str]
@@ -85,7 +97,7 @@ class Task:
     query: str = ""
     limits: EvaluationLimits = UNLIMITED
     patience_ms: int | None = None
-    step: TimedStep | StagedStep | None = None
+    step: TimedStep | StagedStep | ShareStep | None = None
     kept: tuple[KeptStep, ...] = ()
     panes: tuple[PaneStep, ...] = ()
     beside: frozenset[str] = frozenset()
@@ -95,6 +107,7 @@ class Task:
     in_shards: bool = False
     gathers: bool = False
     home: int = 0
+    exchanges: Mapping[str, int] = field(default_factory=dict)
 
     def shards(self, count: int) -> range:
         """The shards that it is for, of so many."""
@@ -153,7 +166,7 @@ def run_in_shards(tasks: Sequence[Task], tables: Tables, shards: int, alive: fro
     behind: dict[int, frozenset[str]] = {}
     found: list[list[Result]] = [[] for _ in tasks]
     while waiting:
-        results = list(run({shard: partial(_bundle, numbers, tasks, tables, alive, behind.get(shard, frozenset()), shard)
+        results = list(run({shard: partial(_bundle, numbers, tasks, tables, alive, behind.get(shard, frozenset()), shard, shards)
                             for shard, numbers in waiting.items()}))
         lacking = {shard: failure.tables for shard, *_, failure in results if isinstance(failure, Behind)}
         for result in results:
@@ -168,6 +181,9 @@ def _together(task: Task, answers: Sequence[Found | Exception]) -> Found | Excep
     """What its one shard, or all of them, have found, or why one failed."""
     if not task.in_shards and answers:
         return answers[0]
+    lost = next((answer for answer in answers if isinstance(answer, ShareLost)), None)
+    if lost is not None:
+        return lost
     found = [answer for answer in answers if isinstance(answer, Found)]
     if len(found) < len(answers) or not found:
         return next((answer for answer in answers if not isinstance(answer, Found)), _no_answer())
@@ -177,11 +193,22 @@ def _together(task: Task, answers: Sequence[Found | Exception]) -> Found | Excep
     except LimitExceeded as over:
         return over
     ms, shown = max(answer.ms for answer in found), task.shown
+    findings = _findings_of(found)
     if shown is None or all(answer.written is None for answer in found):
-        return Found(pa.concat_tables([answer.table for answer in found]), None, ms)
+        return Found(pa.concat_tables([answer.table for answer in found]), findings, ms)
     parts = [(min(answer.written.rows, shown.most), answer.written.text) if answer.written is not None
              else (answer.table.num_rows, packed_bindings(_shown_columns(answer.table, shown), 1)) for answer in found]
-    return Found(_EMPTY, None, ms, written=Written(rows, together_json(shown.variables, parts, shown.most)))
+    return Found(_EMPTY, findings, ms, written=Written(rows, together_json(shown.variables, parts, shown.most)))
+
+
+def _findings_of(found: Sequence[Found]) -> pa.Table | None:
+    """What is inconsistent in the shares of shards, each once and as of one shard."""
+    tables = [answer.findings for answer in found if answer.findings is not None]
+    if not tables:
+        return None
+    together = pa.concat_tables(tables)
+    once = together.group_by(together.column_names).aggregate([])
+    return once.sort_by([("lo", "ascending"), ("finding", "ascending")]).slice(0, FINDINGS_READ)
 
 
 def _answer(result: Result) -> Found | Exception:
@@ -212,11 +239,11 @@ def balanced(tasks: Sequence[Task], workers: int) -> list[list[int]]:
 
 
 def _bundle(numbers: list[int], tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, behind: frozenset[str],
-            shard: int = 0) -> bytes:
+            shard: int = 0, shards: int = 1) -> bytes:
     wanted = sorted({name for number in numbers for name in tasks[number].tables})
     given = {name: pack(table) for name in wanted if isinstance(table := tables[name], pa.Table)}
     steps = {name: table.step(name in behind, shard) for name in wanted if isinstance(table := tables[name], Followed)}
-    return pickle.dumps({"shard": shard, "alive": alive, "tables": given, "steps": steps,
+    return pickle.dumps({"shard": shard, "shards": shards, "alive": alive, "tables": given, "steps": steps,
                          "tasks": [(number, tasks[number]) for number in numbers]})
 
 
@@ -230,6 +257,7 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
             forget(connection, bundle["alive"])
             timed_task.forget(connection, bundle["alive"])
             resident.forget_kept(connection, bundle["alive"])
+        know_share(connection, bundle["shard"], bundle["shards"])
         rows = [step.rows for step in bundle["steps"].values()]
         rows += [resident.kept_rows(connection, step.text.name) for _, task in bundle["tasks"] for step in task.kept]
         use_threads(connection, max(rows, default=None))
@@ -258,6 +286,14 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
             yield from _run_bundle(connection, bundle["tables"], followed, able)
         finally:
             resident.drop_views(connection)
+
+
+def know_share(connection: duckdb.DuckDBPyConnection, shard: int, shards: int) -> None:
+    """Let texts ask what is in the share of a shard: it has what `Shares` gives it (engine/worker/shares.py)."""
+    known, share = notes_of(connection, f"{__name__}.share"), (shard, shards)
+    if known.get(AT_HOME) != share:
+        connection.execute(f"CREATE OR REPLACE MACRO {AT_HOME}(token) AS hash(token) % {shards:d} = {shard:d}")
+        known[AT_HOME] = share
 
 
 def _run_side_by_side(connection: duckdb.DuckDBPyConnection, tasks: list[tuple[int, Task]], threads: int) -> Iterator[Result]:
@@ -292,7 +328,12 @@ def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes],
     last = {closing.name: number for number, task in tasks for closing in task.closings}
     try:
         for number, task in tasks:
-            yield _run(connection, number, task, closures) if task.step is None else _advance(connection, number, task, task.step, tables)
+            if task.step is None:
+                yield _run(connection, number, task, closures)
+            elif isinstance(task.step, ShareStep):
+                yield _share(connection, number, task, task.step, closures)
+            else:
+                yield _advance(connection, number, task, task.step, tables)
             closures.drop(closing.name for closing in task.closings if last[closing.name] == number)
     finally:
         closures.drop()
@@ -305,7 +346,7 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closure
         resident.bring_up_to_date(connection, task.kept)
         given = resident.fill_panes(connection, task.panes)
         resident.show(connection, task.views)
-        made = [findings for closing in task.closings if (findings := closures.make(closing)) is not None]
+        made = [findings for closing in task.closings if (findings := closures.make(closing, task)) is not None]
         text: str | duckdb.Statement = task.text
         if task.given:
             # One row beyond the limit tells that it is exceeded (guard.fetched).
@@ -340,6 +381,16 @@ def _advance(connection: duckdb.DuckDBPyConnection, number: int, task: Task, ste
     return _within_limits(connection, number, task, work)
 
 
+def _share(connection: duckdb.DuckDBPyConnection, number: int, task: Task, step: ShareStep, closures: Closures) -> Result:
+    def work() -> tuple[bytes, None]:
+        for closing in task.closings:
+            closures.make(closing, task)
+        sent = exchange.advance(connection, step.closing, step.number, step.received)
+        check_size(sent.num_rows, sent.nbytes, task.limits)
+        return pack(sent), None
+    return _within_limits(connection, number, task, work)
+
+
 def _within_limits(connection: duckdb.DuckDBPyConnection, number: int, task: Task,
                    work: Callable[[], tuple[bytes | Written, bytes | None]]) -> Result:
     began = time.perf_counter()
@@ -347,8 +398,8 @@ def _within_limits(connection: duckdb.DuckDBPyConnection, number: int, task: Tas
         with guarded(connection, task.limits, task.patience_ms):
             answer, findings = work()
             return number, (time.perf_counter() - began) * 1000, answer, findings, None
-    except (LimitExceeded, Postponed) as over:
-        return number, 0.0, b"", None, over
+    except (LimitExceeded, Postponed, ShareLost) as failure:
+        return number, 0.0, b"", None, failure
     except Unending as endless:
         return number, 0.0, b"", None, QueryFailed(str(endless))
     except Exception as failure:  # whatever DuckDB or a function raises belongs to this query alone
@@ -368,8 +419,13 @@ class Closures:
         self._connection, self._versions = connection, versions
         self._made: dict[str, _Made] = {}
 
-    def make(self, closing: Closing) -> pa.Table | None:
-        """Compute a closure, unless it is there; what is inconsistent in it. A kept one is derived further."""
+    def make(self, closing: Closing, task: Task) -> pa.Table | None:
+        """Compute a closure of a task, unless it is there; what is inconsistent in it. A kept one is derived further. Raises ShareLost."""
+        if closing.shared is not None:      # it has been made
+            known = self._made.get(closing.name)
+            known = known or _Made(None, exchange.findings(self._connection, closing, task.exchanges[closing.name]), shared=closing)
+            self._made[closing.name] = known
+            return known.findings
         if closing.kept is not None:
             self._made[closing.name] = _Made(None, None)
             return go_on(self._connection, closing)
@@ -397,17 +453,22 @@ class Closures:
     def drop(self, names: Iterable[str] | None = None) -> None:
         """Forget those of windows, all or some."""
         for name in list(self._made if names is None else names):
-            if (made := self._made.pop(name, None)) is not None:
+            made = self._made.pop(name, None)
+            if made is not None and made.shared is not None:
+                exchange.drop(self._connection, made.shared)
+            elif made is not None:
                 drop(self._connection, name, is_kept=made.from_ is None, by_representatives=made.by_representatives)
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A closure that is there: what it was made from, and what is inconsistent in it; nothing of one that goes on from what is kept."""
+    """A closure that is there: what it was made from, and what is inconsistent in it; nothing of one that goes on from what is kept. One
+    that shards have made is `shared`."""
 
     from_: object
     findings: pa.Table | None
     by_representatives: bool = False
+    shared: Closing | None = None
 
 
 def drop(connection: duckdb.DuckDBPyConnection, name: str, *, is_kept: bool = False, by_representatives: bool = False) -> None:

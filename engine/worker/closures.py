@@ -50,10 +50,11 @@ class Rounds:
     known is not asked for, and a few new rows are read once."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, closing: Closing,
-                 find_beside: Callable[[frozenset[str], NewRows], None] | None = None) -> None:
-        """`find_beside` makes the relation of what is kept beside new rows, by some ends, where the closure is one that is kept."""
+                 find_beside: Callable[[frozenset[str], NewRows], None] | None = None, each: str = "") -> None:
+        """`find_beside` makes the relation of what is kept beside new rows, by some ends, where the closure is one that goes on. Behind
+        `each` round a statement about its new rows is run."""
         self.connection, self.closing = connection, closing
-        self._find_beside = find_beside
+        self._find_beside, self._each = find_beside, each
         self._new: Literal["", "VIEW", "TABLE"] = ""
         self._rows = NewRows(0)
         self.found = 0      # rows that were found so far
@@ -88,6 +89,8 @@ class Rounds:
         self._drop_new()
         self.connection.execute(parsed(self.connection, f"ALTER TABLE {following} RENAME TO {new}"))
         self.connection.execute(parsed(self.connection, f"INSERT INTO {self.closing.all} SELECT * FROM {new}"))
+        if self._each:
+            self.connection.execute(parsed(self.connection, self._each))
         self._new, self._rows = "TABLE", NewRows(count)
         self.found += count
         return True
@@ -198,7 +201,7 @@ class SegmentLost(RuntimeError):
 
 
 @dataclass(slots=True)
-class _State:
+class State:
     """What a state table of this worker holds: what evaluations up to number `last` found, what its rows are like, how many they are, and
     where they are by their ends, once that has been asked."""
 
@@ -228,17 +231,17 @@ class _State:
         self.ends = None
 
 
-def _states(connection: duckdb.DuckDBPyConnection) -> dict[str, _State]:
+def states(connection: duckdb.DuckDBPyConnection) -> dict[str, State]:
     """The state tables of a database, by closure."""
     return notes_of(connection, __name__)
 
 
 def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None:
     """Drop the states of closures that are not `alive`."""
-    for name in _states(connection).keys() - alive:
+    for name in states(connection).keys() - alive:
         state = part_table(name, "state")
         connection.execute(f"DROP TABLE IF EXISTS {state}")
-        del _states(connection)[name]
+        del states(connection)[name]
 
 
 def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:
@@ -248,14 +251,14 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table |
     try:
         return _go_on(connection, closing, closing.kept)
     except BaseException:   # whatever it was, and wherever: what is kept is read again from its segments
-        _states(connection).pop(closing.name, None)
+        states(connection).pop(closing.name, None)
         with suppress(Exception):
             connection.execute(f"DROP TABLE IF EXISTS {closing.state}")
         raise
 
 
 def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept) -> pa.Table | None:
-    tables = Rounds(connection, closing, partial(_find_beside, connection, closing))
+    tables = Rounds(connection, closing, partial(find_beside, connection, closing, kept.columns))
     state = _caught_up(connection, closing, kept, tables)
     tables.start()
     with few_threads(connection, _FOLLOWING * tables.found):
@@ -277,14 +280,14 @@ def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept) 
     return findings
 
 
-def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Rounds) -> _State:
+def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Rounds) -> State:
     """Make the state table what the segments hold."""
-    table, state = closing.state, _states(connection).get(closing.name)
+    table, state = closing.state, states(connection).get(closing.name)
     missing = [segment for segment in kept.segments if state is None or segment.last > state.last]
     ahead = state is not None and state.last > max((segment.last for segment in kept.segments), default=0)     # a task that is run again
     if state is None or ahead or missing and missing[0].first <= state.last:    # what another worker merged cannot be told apart
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM ({closing.first}) AS f LIMIT 0")
-        state = _states(connection)[closing.name] = _State(all_seen(tables, closing.behind))
+        state = states(connection)[closing.name] = State(all_seen(tables, closing.behind))
         missing = list(kept.segments)
     if missing:
         read = f"(SELECT * FROM {_SEGMENTS} WHERE hi >= {kept.point}) AS f"
@@ -317,11 +320,11 @@ def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:
     return connection.sql(f"SELECT *, hash(s) AS hs, hash(o) AS ho FROM {source}").to_arrow_table()
 
 
-def _find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: frozenset[str], new: NewRows) -> None:
-    """Make the relation of what is kept beside what is new: a superset will do, so all of it where that is not much more."""
-    assert closing.kept is not None
-    listed = ", ".join(closing.kept.columns)
-    state = _states(connection)[closing.name]
+def find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, columns: Sequence[str], ends: frozenset[str],
+                new: NewRows) -> None:
+    """Make the relation of what was found before beside what is new: a superset will do, so all of it where that is not much more."""
+    listed = ", ".join(columns)
+    state = states(connection)[closing.name]
     if new.count * _SCAN_BELOW > state.rows:
         replace(connection, "VIEW", closing.beside, f"SELECT {listed} FROM {closing.state}")
         return

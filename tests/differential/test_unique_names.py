@@ -17,9 +17,9 @@ from engine.ir.terms import RDF_TYPE
 from engine.rewrite.owl2rl import OWL2RL
 from engine.rewrite.partial import compile_rules
 from engine.rewrite.reflexive import without_reflexive
-from engine.rewrite.relevance import Goal, relevant
+from engine.rewrite.relevance import ANYTHING, Goal, relevant
 from engine.rewrite.rule_text import iri
-from engine.rewrite.unique_names import under_unique_names
+from engine.rewrite.unique_names import under_unique_names, while_unequal
 from tests.differential.test_equality import CASES, axiom, content
 from tests.unit.rewrite.test_equality import OWN, closures, own_rules
 from tests.unit.rewrite.test_owl2rl_random import CLASSES, LITERALS, PROPERTIES, THINGS, written
@@ -35,11 +35,19 @@ def test_some(database: duckdb.DuckDBPyConnection) -> None:
     assert min(seen["unique"], seen["not unique"]) > CASES / 2, seen
 
 
+def test_some_while_no_term_is_equal_to_another(database: duckdb.DuckDBPyConnection) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(FEW):
+        seen += agree(database, seed, whole=True)
+    assert min(seen["unique"], seen["not unique"]) > CASES / 4, seen
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("part", range(2))
 def test_more(database: duckdb.DuckDBPyConnection, part: int) -> None:
     for seed in range(FEW + part, FEW + 50, 2):
         agree(database, seed)
+        agree(database, seed, whole=True)
 
 
 @pytest.mark.long
@@ -49,23 +57,23 @@ def test_ten_thousand(database: duckdb.DuckDBPyConnection) -> None:
         agree(database, seed)
 
 
-def agree(database: duckdb.DuckDBPyConnection, seed: int) -> Counter[str]:
-    """How many windows had unique names, and how many had not."""
+def agree(database: duckdb.DuckDBPyConnection, seed: int, whole: bool = False) -> Counter[str]:
+    """How many windows had unique names, and how many had not; of all terms where the `whole` closure is to be the same."""
     random = Random(seed)
     axioms = [made for made in (axiom(random) for _ in range(random.randrange(7))) if not _has_value(made)]
     background = [*written(axioms), *content(random, 4)]
-    goals = asked(random)
+    goals = [ANYTHING] if whole else asked(random)
     compiled = compile_rules(OWL2RL, background)
     facts = tuple(Rule(fact.atom, (), name="schema", role="built-in") for fact in compiled.facts)
     own = own_rules(random.sample(OWN, random.randrange(3)))
     rules = relevant([*without_reflexive(compiled.rules, goals), *facts, *own], goals)
-    less = under_unique_names(rules, goals)
+    less = while_unequal(rules) if whole else under_unique_names(rules, goals)
     seen: Counter[str] = Counter()
     if less is None:
         return seen
     windows = {tick: content(random, 6) for tick in range(1, CASES + 1)}
     *_, shown, findings = closures(database, rules, background, windows, False)
-    for by_representatives in (False, True):
+    for by_representatives in (False,) if whole else (False, True):
         *_, found, told = closures(database, rules, background, windows, by_representatives, less)
         for tick in windows:
             words = of(told, tick)
@@ -87,9 +95,10 @@ def asked(random: Random) -> list[Goal]:
 
 
 def matching(facts: list[Any], tick: int, goals: list[Goal]) -> list[Any]:
-    """The facts at T that match a goal."""
+    """The triples at T that match a goal."""
     return [fact for fact in facts if fact[0] == tick
-            and any(all(token in (None, term) for token, term in zip(terms, fact[1:4])) for _, terms in goals)]
+            and any(all(token in (None, term) for token, term in zip(terms, fact[1:4])) for _, terms in goals)
+            and fact[2][0] == "<" and fact[1][0] != '"']
 
 
 def of(findings: list[Any], tick: int) -> list[Any]:

@@ -1,0 +1,163 @@
+"""Closures that shards make together: what is found whatever becomes of a worker, and when one makes them instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from engine.compiler import BUILT_IN_RULES, Catalog, compile_statement
+from engine.execution.content import StreamContent
+from engine.execution.due import Answer, Due
+from engine.execution.executor import Executor
+from engine.execution.own_process import OwnProcess, own_process
+from engine.limits import EvaluationLimits
+from engine.records import Event, Triple
+from engine.runtime.rows import facts_of, graph_table
+from engine.worker import exchange
+from engine.worker.closures import states
+from grammar.rif.parse import parse_rules
+from grammar.statement import parse
+from tests.encoded import encode
+
+E, S, G = "http://e.x/", "http://e.x/s", "http://e.x/g"
+RDFS, XSD = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2001/XMLSchema#"
+SCHEMA = graph_table([(f"<{E}next>", f"<{RDFS}subPropertyOf>", f"<{E}near>"), (f"<{E}near>", f"<{RDFS}range>", f"<{E}Place>")])
+RULES = parse_rules(f"""Document( Group(
+    Forall ?x ?y ?z ( ?x[<{E}next> -> ?z] :- And( ?x[<{E}next> -> ?y] ?y[<{E}next> -> ?z] ) )
+    Forall ?x ?y ( ?y[<{E}back> -> ?x] :- ?x[<{E}next> -> ?y] ) ) )""", "text/x-rif-ps", "own")
+PAIRS = "SELECT ?x ?y WHERE { ?x :next ?y }"
+LENGTH = 12
+
+
+@dataclass(slots=True)
+class Shards:
+    """Three shards, each with a database, and an executor that divides whatever can be divided."""
+
+    process: OwnProcess
+    executor: Executor
+
+    def answers(self, *queries: str, limits: EvaluationLimits | None = None, more: Sequence[Triple] = (),
+                rules: str = "own") -> list[Answer]:
+        """What queries over a chain of edges give, and over `more` triples."""
+        content = StreamContent()
+        edges = [(f"<{E}{number}>", f"<{E}next>", f"<{E}{number + 1}>") for number in range(LENGTH)]
+        content.append(facts_of(encode([Event(1, S, 500, None, (*edges, *more), 500)])))
+        catalog = Catalog({S: "event"}, {G: SCHEMA}, {**BUILT_IN_RULES, "own": RULES})
+        dues = []
+        for number, query in enumerate(queries):
+            text = query.replace("WHERE", f"FROM STREAM :s [RANGE 2s STEP 2s] USING RULES {rules} USING GRAPH :g WHERE")
+            made = compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q{number} AS {text}"), catalog, f"q{number}")
+            dues.append(Due(f"q{number}", made, (2_000,), -1, {S: content}, {G: SCHEMA}, limits or EvaluationLimits()))
+        return self.executor.evaluate(dues)
+
+
+@contextmanager
+def shards() -> Iterator[Shards]:
+    with own_process(1, 3) as process:
+        executor = Executor(process, force_strategy="recompute", shard_rows=0)
+        yield Shards(process, executor)
+        executor.close()
+
+
+def counts(answers: Sequence[Answer]) -> list[int | None]:
+    return [None if answer.table is None else answer.table.num_rows for answer in answers]
+
+
+ALL = LENGTH * (LENGTH + 1) // 2
+
+
+def test_queries_share_what_shards_make_and_nothing_stays() -> None:
+    with shards() as made:
+        answers = made.answers(PAIRS, PAIRS.replace("next", "back"), "SELECT ?x ?z WHERE { ?x :next ?y . ?z :back ?y }")
+        assert counts(answers)[:2] == [ALL, ALL]
+        assert {made.executor.ran[f"q{number}"].shards for number in range(3)} == {3}
+        for connection in made.process._connections:
+            assert not states(connection)
+            left = connection.execute("SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views()").fetchall()
+            assert left and not any("_shared_" in name for name, in left)
+
+
+def test_a_worker_that_is_another_between_two_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
+    advance, lost = exchange.advance, iter([False, False, False, False, True])
+
+    def losing(connection: object, closing: object, number: int, received: str) -> object:
+        if next(lost, False):
+            states(connection).clear()  # type: ignore[arg-type]
+        return advance(connection, closing, number, received)   # type: ignore[arg-type]
+
+    monkeypatch.setattr(exchange, "advance", losing)
+    with shards() as made:
+        assert counts(made.answers(PAIRS)) == [ALL]
+    assert next(lost, None) is None
+
+
+def test_a_worker_that_is_another_before_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    findings, lost = exchange.findings, iter([True])
+
+    def losing(connection: object, closing: object, number: int) -> object:
+        if next(lost, False):
+            states(connection).clear()  # type: ignore[arg-type]
+        return findings(connection, closing, number)    # type: ignore[arg-type]
+
+    monkeypatch.setattr(exchange, "findings", losing)
+    with shards() as made:
+        assert counts(made.answers(PAIRS)) == [ALL]
+    assert next(lost, None) is None
+
+
+def test_workers_that_are_lost_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    advance = exchange.advance
+
+    def losing(connection: object, closing: object, number: int, received: str) -> object:
+        states(connection).clear()  # type: ignore[arg-type]
+        return advance(connection, closing, number, received)   # type: ignore[arg-type]
+
+    monkeypatch.setattr(exchange, "advance", losing)
+    with shards() as made:
+        [answer] = made.answers(PAIRS)
+        assert "is not there" in str(answer.error)
+
+
+def test_what_is_too_much_to_send_is_made_by_one() -> None:
+    with shards() as made:
+        limits = EvaluationLimits(evaluation_rows=LENGTH + 3)
+        assert counts(made.answers("SELECT (COUNT(*) AS ?n) WHERE { ?x :next ?y }", limits=limits)) == [1]
+        assert made.executor.ran["q0"].shards == 1
+
+
+def test_a_query_that_shards_cannot_divide_keeps_its_closure_whole() -> None:
+    """Others that share it read the same one: it would be made twice."""
+    with shards() as made:
+        assert counts(made.answers(PAIRS.replace("next", "back"), "SELECT ?x ?y WHERE { ?x :back+ ?y }")) == [ALL, ALL]
+        assert {made.executor.ran[f"q{number}"].shards for number in range(2)} == {1}
+
+
+def test_a_query_that_is_removed_takes_no_closure_from_others() -> None:
+    with shards() as made:
+        made.process.cancel("q0")
+        first, second = made.answers(PAIRS, PAIRS)
+        assert first.error is not None and second.table is not None and second.table.num_rows == ALL
+
+
+PLACES, OF_FIVE = "SELECT DISTINCT ?x WHERE { ?x a :Place ; :size ?n }", "SELECT ?x WHERE { ?x :size 5.0 }"
+
+
+def sizes(*literals: str) -> list[Triple]:
+    """A literal each for the first things of the chain."""
+    return [(f"<{E}{number}>", f"<{E}size>", literal) for number, literal in enumerate(literals, 1)]
+
+
+@pytest.mark.parametrize(("literals", "together", "places", "of_five"), [
+    (('"5"', '"6"', '"five"@en'), 3, 3, 0),
+    ((f'"5"^^<{XSD}integer>', f'"6"^^<{XSD}integer>'), 3, 2, 0),
+    ((f'"5"^^<{XSD}integer>', f'"6"^^<{XSD}integer>', f'"5.0"^^<{XSD}decimal>'), 1, 3, 2),
+    (('"5"', f'"5"^^<{XSD}token>'), 1, 2, 0),
+])
+def test_literals_of_one_value_in_several_shards(literals: Sequence[str], together: int, places: int, of_five: int) -> None:
+    """Under owl2rl these are equal; shards leave out what needs that, and tell where it may be so."""
+    with shards() as made:
+        assert counts(made.answers(PLACES, OF_FIVE, more=sizes(*literals), rules="owl2rl")) == [places, of_five]
+        assert {made.executor.ran[f"q{number}"].shards for number in range(2)} == {together}
