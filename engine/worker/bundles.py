@@ -421,14 +421,14 @@ class Closures:
 
     def make(self, closing: Closing, task: Task) -> pa.Table | None:
         """Compute a closure of a task, unless it is there; what is inconsistent in it. A kept one is derived further. Raises ShareLost."""
+        if closing.kept is not None:
+            self._made[closing.name] = _Made(None, None)
+            return go_on(self._connection, closing)
         if closing.shared is not None:      # it has been made
             known = self._made.get(closing.name)
             known = known or _Made(None, exchange.findings(self._connection, closing, task.exchanges[closing.name]), shared=closing)
             self._made[closing.name] = known
             return known.findings
-        if closing.kept is not None:
-            self._made[closing.name] = _Made(None, None)
-            return go_on(self._connection, closing)
         read = [(name, self._versions.get(name)) for name in closing.graphs] if closing.static else None
         # By name, the last used at the end; those of static graphs are the database's.
         shelf, from_ = notes_of(self._connection, __name__) if closing.static else self._made, (closing, read)
