@@ -78,7 +78,9 @@ class Choices:
         """Note what is evaluated together: a closure that queries share is made once, by shards together if all of these can be divided."""
         dues = list(dues)
         self._users = Counter(closed.name for due in dues for closed in due.compiled.closures)
-        whole = [due for due in dues if due.compiled.closures and due.compiled.in_shards is None] if self._tasks.shards > 1 else []
+        large = [due for due in dues if due.compiled.closures and self._tasks.shards > 1
+                 and sum(content.rows for content in due.streams.values()) >= self._shard_rows * CLOSED_SHARDS]
+        whole = [due for due in large if due.compiled.in_shards is None]
         self._undivided = {closed.name for due in whole for closed in due.compiled.closures if not closed.is_static}
 
     def _needs_all_rules(self, query: str, compiled: Compiled, alone: bool) -> bool:
@@ -95,7 +97,8 @@ class Choices:
         by_rounds = due.paths in ("sql", "graphframes") and bool(whole.text("sql", True).rounds)
         forced = self.force_executor or ("sql" if by_rounds else None)
         keeps = due.query not in self.too_large and forced != "sql" and self._keeps(due, whole.with_goal or whole, rows)
-        alone = keeps or forced == "sql" or rows > self.closed_rows or due.query in self.too_large
+        closed_rows = self.closed_rows * (self._tasks.shards if self._divides(replace(due, compiled=whole), rows) else 1)
+        alone = keeps or forced == "sql" or rows > closed_rows or due.query in self.too_large
         compiled = whole if self._needs_all_rules(due.query, whole, alone) else whole.under_unique_names or whole
         due = replace(due, compiled=compiled)
         for each in (whole, compiled) if compiled is not whole else (whole,):
@@ -108,9 +111,9 @@ class Choices:
             keeps, compiled = False, compiled.by_representatives
             due = replace(due, compiled=compiled)
             self.closures.drop(due.query)
-        divided = due.compiled.in_shards is not None and self._in_shards.get(due.query, True)
+        several = self._tasks.shards > 1 and not compiled.closures      # whose division may take seconds to know
+        divided = several and due.compiled.in_shards is not None and self._in_shards.get(due.query, True)
         resident = self._tasks.memory // RESIDENT_BYTES * (self._tasks.shards if divided else 1)
-        closed_rows = self.closed_rows * (self._tasks.shards if not by_representatives and self._divides(due, rows) else 1)
         most = closed_rows if compiled.closures and not keeps else resident if self._stays or keeps else LOCAL_ROWS
         executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self.too_large else "sql")
         closures = None
