@@ -80,8 +80,17 @@ class Choices:
         self._users = Counter(closed.name for due in dues for closed in due.compiled.closures)
         large = [due for due in dues if due.compiled.closures and self._tasks.shards > 1
                  and sum(content.rows for content in due.streams.values()) >= self._shard_rows * CLOSED_SHARDS]
-        whole = [due for due in large if due.compiled.in_shards is None]
+        whole = [due for due in large if not self._can_be_divided(due)]
         self._undivided = {closed.name for due in whole for closed in due.compiled.closures if not closed.is_static}
+
+    def _can_be_divided(self, due: Due) -> bool:
+        """Whether shards can make the closures of a query together, for all that is known of it."""
+        try:
+            found = due.compiled.in_shards
+        except Exception:   # that query's failure, where its job is made
+            return False
+        return (found is not None and self._in_shards.get(due.query, True)
+                and (found.under_all_rules is None or due.query not in self._all_rules))
 
     def _needs_all_rules(self, query: str, compiled: Compiled, alone: bool) -> bool:
         """Whether a query is evaluated under all rules, since it must be, or since others share its closures, if it does not evaluate them
@@ -131,7 +140,9 @@ class Choices:
         elif executor == "local" and not keeps and form != "shared" and self._divides(due, rows):
             assert compiled.in_shards is not None
             compiled = compiled.in_shards
-            due = replace(due, compiled=compiled) if compiled.under_all_rules is not None else due
+            typed = typed and not compiled.undecided
+            if compiled.under_all_rules is not None:    # so that it is seen where rules that were left out matter
+                due = replace(due, compiled=compiled)
         together = any(closed.exchange for closed in compiled.closures)
         if closures is not None and form == "plain":
             why = f"its closures are kept: {compiled.change_in_words}"
@@ -139,7 +150,8 @@ class Choices:
             by = " by shards together" if together else ""
             why = f"its closures are made anew{by}: {self._why_anew(keeping, rows)}"
         if compiled.under_all_rules is not None:
-            why += f"; rules that need {'a term' if together else 'a property or class of the query'} to be equal to another are left out"
+            needed_equal = "a term" if together else "a property or class of the query"
+            why += f"; rules that need {needed_equal} to be equal to another term are left out"
         samples = form in ("sampled", "shared")
         strategy: StrategyName = "incremental" if samples or closures is not None and closures.seen >= 0 else "recompute"
         self.made[due.query] = executor, strategy
@@ -181,14 +193,11 @@ class Choices:
         """Whether a plan is evaluated in shards: from some size on, so that its tables are not brought to others each time it changes."""
         if self._tasks.shards < 2 or not self._stays or due.derived is not None:
             return False
-        if any(closed.name in self._undivided for closed in due.compiled.closures):
-            return False
-        if due.query in self._all_rules and due.compiled.in_shards is not None and due.compiled.in_shards.under_all_rules is not None:
-            return False
         if due.query not in self._in_shards and rows < self._shard_rows:
             return False
-        if due.compiled.closures and rows < self._shard_rows * CLOSED_SHARDS:
-            return False
+        if closed := due.compiled.closures:
+            large = rows >= self._shard_rows * CLOSED_SHARDS
+            return large and all(one.name not in self._undivided for one in closed) and self._can_be_divided(due)
         return self._in_shards.setdefault(due.query, True) and due.compiled.in_shards is not None
 
     def _keeps(self, due: Due, keeping: Compiled, rows: int) -> bool:

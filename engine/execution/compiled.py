@@ -19,7 +19,7 @@ from engine.ir.rules import Role, Test
 from engine.ir.statement import Construct, Describe, Statement, TimedProgram, TimeWindow
 from engine.ir.terms import Variable
 from engine.plan.build import TRIPLE
-from engine.plan.exchange import in_shards
+from engine.plan.exchange import divided
 from engine.plan.explain import explain_plan, explain_staged, plan_tree
 from engine.plan.graphs import growing
 from engine.plan.kept import with_kept
@@ -205,15 +205,17 @@ class Compiled:
         where a term is equal to another these report NOT_UNIQUE, as those `under_unique_names` do. None where shards cannot."""
         if self.timed or self.derived is not None or isinstance(self.plan, Begun):
             return None
-        reduced = [None if in_shards(closed) is not None else self.unequal(closed) for closed in self.closures]
-        found = {closed.name: in_shards(less or closed) for closed, less in zip(self.closures, reduced)}
+        found = {closed.name: divided(closed) for closed in self.closures}
+        reduced = {closed.name: less for closed in self.closures
+                   if found[closed.name] is None and (less := self.unequal(closed)) is not None}
+        found |= {name: divided(less) for name, less in reduced.items()}
         if None in found.values():
             return None
         shared = with_closures(self.plan, lambda closed: found[closed.name] or closed) if found else self.plan
         plan = with_shards(shared, self.statement.streams, self.estimate, _follows_from_its_variables)
         if plan is None or not any(isinstance(below, Gather) for below in walk(plan)):
             return None
-        return self._over(plan, lambda live: plan, under_all_rules=self.under_all_rules or (self if any(reduced) else None))
+        return self._over(plan, lambda live: plan, under_all_rules=self.under_all_rules or (self if reduced else None))
 
     def with_own_closures(self, mark: str, *, static: bool) -> Compiled:
         """The same with closures of its own, whose names end in `mark`: those with intervals, which a query keeps, or all of them, `static`

@@ -1,5 +1,5 @@
-"""Closures that shards make together (engine/plan/exchange.py): each is brought what others have found for it, until none has anything to
-send.
+"""Closures that shards make together (engine/plan/exchange.py): each is sent what all have found, and takes its share of it, until none
+has anything to send.
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ class _Making:
         return f"{self.closing.name}_received"
 
     def task(self) -> Task:
+        """Of the first job, within its limits. All exchanges together have its patience."""
         job = self.jobs[0]
+        patience = None if job.due.patience_ms is None else max(1, job.due.patience_ms - int(self.ms))
         received = "" if self.sent is None else self.table
         static = tuple(closing for closing in job.closings if closing.static)
         return Task("", job.tables | ({received} if received else set()), job.cost, static, job.due.query, job.due.limits,
-                    job.due.patience_ms, ShareStep(self.closing, self.number, received), in_shards=True)
+                    patience, ShareStep(self.closing, self.number, received), in_shards=True)
 
     def take(self, answer: Found | Exception) -> bool:
         """Note what its task gave; whether there is more to do."""
@@ -54,18 +56,20 @@ class _Making:
                 self.number, self.sent = self.number + 1, answer.table
                 return len(answer.table) > 0
             answer = LimitExceeded.of("evaluation_ms", limit, "the evaluation took longer")
-        if isinstance(answer, Cancelled):   # the others still ask for it
-            self.jobs.pop(0).answer = answer
-            self.number, self.sent = 0, None
-            return bool(self.jobs)
+        first = self.jobs[0]
         if isinstance(answer, ShareLost) and self.lost + 1 < MOST_LOST:
             self.lost += 1
-            self.number, self.sent = 0, None
-            return True
-        for job in self.jobs:
-            job.answer = answer
-        self.jobs = []
-        return False
+        else:
+            for job in self.jobs:
+                if job is first or not isinstance(answer, Cancelled) and _bounds(job) == _bounds(first):
+                    job.answer = answer
+            self.jobs = [job for job in self.jobs if job.answer is None]    # they may have more time, or room
+        self.number, self.sent, self.ms = 0, None, 0.0
+        return bool(self.jobs)
+
+
+def _bounds(job: PlanJob) -> tuple[object, object]:
+    return job.due.limits, job.due.patience_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +80,24 @@ class Exchanged:
     ms: Mapping[str, float]
 
 
+def alike(jobs: Sequence[PlanJob]) -> list[list[PlanJob]]:
+    """The jobs in groups in which closures of one name are the same: others are for other evaluation times, or begin elsewhere in the
+    log."""
+    groups: list[tuple[dict[str, Closing], list[PlanJob]]] = []
+    for job in jobs:
+        closings = {closing.name: closing for closing in job.closings}
+        for known, group in groups:
+            if all(known.get(name, closing) == closing for name, closing in closings.items()):
+                known |= closings
+                group.append(job)
+                break
+        else:
+            groups.append((closings, [job]))
+    return [group for _, group in groups]
+
+
 def exchange(jobs: Sequence[PlanJob], run: Run) -> Exchanged:
-    """Let shards make the closures of some jobs; a job whose closure cannot be made has the reason as its answer then."""
+    """Let shards make the closures of some jobs that are `alike`; a job whose closure cannot be made has the reason as its answer then."""
     makings: dict[str, _Making] = {}
     for job in jobs:
         for closing in job.closings:

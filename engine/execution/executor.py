@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from engine.execution.choices import CLOSED_ROWS, NO_LIMIT, SHARD_ROWS, Choices, StrategyName
 from engine.execution.content import Following, StreamContent
-from engine.execution.exchange import Exchanged, exchange
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
+from engine.execution.exchange import Exchanged, alike, exchange
 from engine.execution.homes import Homes
 from engine.execution.kept import QueryClosures
 from engine.execution.pace import Paces
@@ -270,7 +270,7 @@ class Executor:
     def _settle(self, jobs: list[PlanJob]) -> None:
         """Run jobs, and others in the places of those that failed for what another way to run them does without."""
         self._run(jobs)
-        for again in (self._undecided, self._lost, self._undivided, self._unkept, self._by_sql, self._mended):
+        for again in (self._undecided, self._lost, self._lost_again, self._undivided, self._unkept, self._by_sql, self._mended):
             self._run(list(again(jobs)))
 
     def _run(self, jobs: list[PlanJob]) -> None:
@@ -294,6 +294,13 @@ class Executor:
         """Jobs in place of those whose shares of closures went with a worker, once."""
         for number, job in enumerate(jobs):
             if isinstance(job.answer, ShareLost):
+                yield from self._made_again(jobs, number)
+
+    def _lost_again(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
+        """Jobs in one shard in place of those that lose shares each time: they may end workers."""
+        for number, job in enumerate(jobs):
+            if isinstance(job.answer, ShareLost):
+                self._choices.keep_whole(job.due.query)
                 yield from self._made_again(jobs, number)
 
     def _undivided(self, jobs: list[PlanJob]) -> Iterator[PlanJob]:
@@ -359,8 +366,10 @@ class Executor:
         if not jobs:
             return
         in_shards, whole = [job for job in jobs if job.parts], [job for job in jobs if not job.parts]
-        with self._exchanged(in_shards) as exchanged:
-            self._run_bundled(jobs, [job for job in in_shards if job.answer is None], whole, exchanged, together)
+        for group in alike(in_shards) or [[]]:
+            with self._exchanged(group) as exchanged:
+                self._run_bundled([job for job in group if job.answer is None], whole, exchanged, together)
+            whole = []
 
     @contextmanager
     def _exchanged(self, jobs: Sequence[PlanJob]) -> Iterator[Exchanged]:
@@ -368,14 +377,18 @@ class Executor:
         def run(tasks: list[Task], tables: Mapping[str, pa.Table]) -> Sequence[Found | Exception]:
             return self._in_one_job(jobs, tasks, tables)
 
-        self._shared = frozenset(closing.name for job in jobs for closing in job.closings if closing.shared is not None)
+        before = self._shared
+        made = frozenset(closing.name for job in jobs for closing in job.closings if closing.shared is not None)
+        self._shared |= made
         try:
-            yield exchange(jobs, run) if self._shared else Exchanged({}, {})
+            yield exchange(jobs, run) if made else Exchanged({}, {})
         finally:
-            self._shared = frozenset()
+            self._shared = before
 
-    def _run_bundled(self, jobs: list[PlanJob], in_shards: list[PlanJob], whole: list[PlanJob], exchanged: Exchanged,
-                     together: bool) -> None:
+    def _run_bundled(self, in_shards: list[PlanJob], whole: list[PlanJob], exchanged: Exchanged, together: bool) -> None:
+        jobs = [*in_shards, *whole]
+        if not jobs:
+            return
         groups, alone = self._shapes.divided(whole) if together else ([], whole)
         parts = [Task(part.write(), part.tables, job.cost, job.closings, job.due.query, job.due.limits, job.due.patience_ms,
                       exchanges=exchanged.numbers, kept=part.kept, panes=part.panes(), shown=_shown(job.due) if job.is_part else None,

@@ -1,7 +1,7 @@
 """Closures that shards make together, each about the subjects of its share.
 
-A rule finds all that follows in the shard where all the facts are that its body can match with one value of a variable, its *key*: one in
-which each atom has the variable as subject or object. So a fact is in the shard of its subject, and in that of its object too where the
+A rule finds all that follows in the shard where all the facts are that its body can match with one value of its *key*, a variable that each
+atom has as subject or object. So a fact is in the shard of its subject, and in that of its object too where the
 object is such a key. What a shard derives another may have to have: where all atoms of the body stand in that shard, too, it derives the
 same itself; else it is sent what was derived, and goes on from there, until no shard has anything to send. Facts that a shard has beyond
 its share do no harm, as all are true; whoever reads the closure reads each shard's share (data parallel evaluation by a discriminating
@@ -29,10 +29,10 @@ MOST_BY_OBJECT = 1_000  # of so many properties, listed in texts, facts may be i
 MOST_SENT = 1_000       # what rules derive is told by so many properties or classes; of more all are sent
 
 _Ends = dict[Variable, frozenset[str] | None]
-"""The variables at the ends of an atom: of one that is an object only the properties that the atom may have (None: any), else none."""
+"""The variables at the ends of an atom. Of an object: the properties that the atom may have (None: any); of a subject: none."""
 
 
-def in_shards(closed: ClosedSource) -> ClosedSource | None:
+def divided(closed: ClosedSource) -> ClosedSource | None:
     """The closure as shards make it together; None where its rules allow no key, or where its facts have no intervals. One of static
     graphs each shard makes for itself."""
     if closed.is_static:
@@ -71,7 +71,7 @@ def exchange(rules: Sequence[Rule]) -> Exchange | None:
         for number, (rule, (subject, property_, object_, *_)) in enumerate(heads):
             properties = tokens_of(property_, rule)
             needed = [subject, *([object_] if properties is None or properties & by_object else [])]
-            found = [_derives_itself(term, rule) for term in needed]
+            found = [_needed_to_derive(term, rule) for term in needed]
             if None in found:
                 classes = tokens_of(object_, rule) if properties == frozenset((RDF_TYPE,)) else None
                 sent[number] = _few(properties), _few(classes)
@@ -97,19 +97,19 @@ def _ends(atom: Atom, rule: Rule) -> _Ends:
 def _key(ends: Sequence[_Ends]) -> frozenset[str] | None:
     """The properties whose facts are needed by object so that the atoms of a body meet: of the variable for which they are fewest. None
     where there is no such variable."""
-    found = [properties for variable in ends[0] if (properties := _together(variable, ends)) is not None]
+    found = [properties for variable in ends[0] if (properties := _needed_by_object(variable, ends)) is not None]
     return min(found, key=lambda properties: (len(properties), sorted(properties)), default=None)
 
 
-def _derives_itself(term: Term, rule: Rule) -> frozenset[str] | None:
+def _needed_to_derive(term: Term, rule: Rule) -> frozenset[str] | None:
     """The properties whose facts are needed by object so that the shard of what a term of the head stands for has the whole body; None
     where it has not."""
     if isinstance(term, Constant):
         return None
-    return _together(term, [_ends(part, rule) for part in rule.body if isinstance(part, Atom)])
+    return _needed_by_object(term, [_ends(part, rule) for part in rule.body if isinstance(part, Atom)])
 
 
-def _together(variable: Variable, ends: Sequence[_Ends]) -> frozenset[str] | None:
+def _needed_by_object(variable: Variable, ends: Sequence[_Ends]) -> frozenset[str] | None:
     found = [atom.get(variable) for atom in ends]
     # Those of a class are not told apart by it: that would be most of what there is.
     if any(properties is None or RDF_TYPE in properties for properties in found):

@@ -94,7 +94,7 @@ Base = WindowSource | ValiditySource | ViewSource | ItemsSource | StaticSource |
 class Exchange:
     """How shards make a closure together (engine/plan/exchange.py). A shard is to have all facts with a subject of its share, and of the
     properties `by_object` those with an object of its share. What is like one of the `sent`, pairs of properties and of classes for
-    rdf:type (None: any), is sent to the shards that are to have it; these derive the rest themselves."""
+    rdf:type (None: any), is sent to all, and each takes what it is to have; the rest they derive themselves."""
 
     by_object: frozenset[str]
     sent: tuple[tuple[frozenset[str] | None, frozenset[str] | None], ...]

@@ -1,5 +1,5 @@
-"""Which rules matter while the names of a query are unique: no property or class that it asks for is owl:sameAs another term; and which,
-while no term is.
+"""Which rules matter while the names of a query are unique: no property or class that it asks for is owl:sameAs another term; and which
+rules matter while no two terms are owl:sameAs.
 
 The rules of equality let a fact follow from one of any property (eq-rep-p), and the class of a thing from any class (eq-rep-o), so that
 under them all other rules matter, whatever a query asks. They do so only where a name is equal to another term, which is rare. So rules
@@ -60,8 +60,9 @@ def under_unique_names(rules: Sequence[Rule], goals: Iterable[Goal]) -> tuple[Ru
 
 
 def while_unequal(rules: Sequence[Rule]) -> tuple[Rule, ...] | None:
-    """The rules that matter while no term is owl:sameAs another, and those that find where one may be. None where there are no rules of
-    equality, or where others than these ask for the values of literals."""
+    """The rules that matter while no term is owl:sameAs another, and those that find where one may be. They miss none: up to the first step
+    that needs two equal terms they derive the same as all rules. None where there are no rules of equality, or where others than these ask
+    for the values of literals."""
     if not any(rule.is_built_in(*RULES) for rule in rules):
         return None
     others = [rule for rule in rules if not rule.is_built_in(*RULES, "dt-eq")]

@@ -255,6 +255,7 @@ def run_bundles(bundles: Iterable[bytes], connection: duckdb.DuckDBPyConnection 
         bundle = pickle.loads(packed)   # of the driver's own making: nothing that a document says is a part of it but as text
         if bundle["alive"] is not None:
             forget(connection, bundle["alive"])
+            exchange.forget(connection, bundle["alive"])
             timed_task.forget(connection, bundle["alive"])
             resident.forget_kept(connection, bundle["alive"])
         know_share(connection, bundle["shard"], bundle["shards"])
@@ -292,6 +293,10 @@ def know_share(connection: duckdb.DuckDBPyConnection, shard: int, shards: int) -
     """Let texts ask what is in the share of a shard: it has what `Shares` gives it (engine/worker/shares.py)."""
     known, share = notes_of(connection, f"{__name__}.share"), (shard, shards)
     if known.get(AT_HOME) != share:
+        if AT_HOME in known:    # what is here is another shard's
+            follow(connection, {}, frozenset())
+            resident.forget_kept(connection, frozenset())
+            exchange.forget(connection, frozenset())
         connection.execute(f"CREATE OR REPLACE MACRO {AT_HOME}(token) AS hash(token) % {shards:d} = {shard:d}")
         known[AT_HOME] = share
 
@@ -331,7 +336,7 @@ def _run_bundle(connection: duckdb.DuckDBPyConnection, tables: dict[str, bytes],
             if task.step is None:
                 yield _run(connection, number, task, closures)
             elif isinstance(task.step, ShareStep):
-                yield _share(connection, number, task, task.step, closures)
+                yield _exchange(connection, number, task, task.step, closures)
             else:
                 yield _advance(connection, number, task, task.step, tables)
             closures.drop(closing.name for closing in task.closings if last[closing.name] == number)
@@ -346,7 +351,7 @@ def _run(connection: duckdb.DuckDBPyConnection, number: int, task: Task, closure
         resident.bring_up_to_date(connection, task.kept)
         given = resident.fill_panes(connection, task.panes)
         resident.show(connection, task.views)
-        made = [findings for closing in task.closings if (findings := closures.make(closing, task)) is not None]
+        made = [findings for closing in task.closings if (findings := closures.make(closing, task.exchanges)) is not None]
         text: str | duckdb.Statement = task.text
         if task.given:
             # One row beyond the limit tells that it is exceeded (guard.fetched).
@@ -381,10 +386,10 @@ def _advance(connection: duckdb.DuckDBPyConnection, number: int, task: Task, ste
     return _within_limits(connection, number, task, work)
 
 
-def _share(connection: duckdb.DuckDBPyConnection, number: int, task: Task, step: ShareStep, closures: Closures) -> Result:
+def _exchange(connection: duckdb.DuckDBPyConnection, number: int, task: Task, step: ShareStep, closures: Closures) -> Result:
     def work() -> tuple[bytes, None]:
         for closing in task.closings:
-            closures.make(closing, task)
+            closures.make(closing, task.exchanges)
         sent = exchange.advance(connection, step.closing, step.number, step.received)
         check_size(sent.num_rows, sent.nbytes, task.limits)
         return pack(sent), None
@@ -419,14 +424,15 @@ class Closures:
         self._connection, self._versions = connection, versions
         self._made: dict[str, _Made] = {}
 
-    def make(self, closing: Closing, task: Task) -> pa.Table | None:
-        """Compute a closure of a task, unless it is there; what is inconsistent in it. A kept one is derived further. Raises ShareLost."""
+    def make(self, closing: Closing, exchanges: Mapping[str, int]) -> pa.Table | None:
+        """Compute a closure, unless it is there, as those are that shards have made in so many `exchanges`; what is inconsistent in it. A
+        kept one is derived further. Raises ShareLost."""
         if closing.kept is not None:
             self._made[closing.name] = _Made(None, None)
             return go_on(self._connection, closing)
         if closing.shared is not None:      # it has been made
             known = self._made.get(closing.name)
-            known = known or _Made(None, exchange.findings(self._connection, closing, task.exchanges[closing.name]), shared=closing)
+            known = known or _Made(None, exchange.findings(self._connection, closing, exchanges[closing.name]), is_shared=True)
             self._made[closing.name] = known
             return known.findings
         read = [(name, self._versions.get(name)) for name in closing.graphs] if closing.static else None
@@ -454,8 +460,8 @@ class Closures:
         """Forget those of windows, all or some."""
         for name in list(self._made if names is None else names):
             made = self._made.pop(name, None)
-            if made is not None and made.shared is not None:
-                exchange.drop(self._connection, made.shared)
+            if made is not None and made.is_shared:
+                exchange.drop(self._connection, name)
             elif made is not None:
                 drop(self._connection, name, is_kept=made.from_ is None, by_representatives=made.by_representatives)
 
@@ -463,12 +469,12 @@ class Closures:
 @dataclass(frozen=True, slots=True)
 class _Made:
     """A closure that is there: what it was made from, and what is inconsistent in it; nothing of one that goes on from what is kept. One
-    that shards have made is `shared`."""
+    that shards have made together `is_shared`."""
 
     from_: object
     findings: pa.Table | None
     by_representatives: bool = False
-    shared: Closing | None = None
+    is_shared: bool = False
 
 
 def drop(connection: duckdb.DuckDBPyConnection, name: str, *, is_kept: bool = False, by_representatives: bool = False) -> None:

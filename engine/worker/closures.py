@@ -50,11 +50,11 @@ class Rounds:
     known is not asked for, and a few new rows are read once."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, closing: Closing,
-                 find_beside: Callable[[frozenset[str], NewRows], None] | None = None, each: str = "") -> None:
-        """`find_beside` makes the relation of what is kept beside new rows, by some ends, where the closure is one that goes on. Behind
-        `each` round a statement about its new rows is run."""
+                 find_beside: Callable[[frozenset[str], NewRows], None] | None = None, after_round: str = "") -> None:
+        """`find_beside` makes the relation of what is kept beside new rows, by some ends, where the closure is one that goes on.
+        `after_round`: a statement about its new rows that is run after each round."""
         self.connection, self.closing = connection, closing
-        self._find_beside, self._each = find_beside, each
+        self._find_beside, self._after_round = find_beside, after_round
         self._new: Literal["", "VIEW", "TABLE"] = ""
         self._rows = NewRows(0)
         self.found = 0      # rows that were found so far
@@ -89,8 +89,8 @@ class Rounds:
         self._drop_new()
         self.connection.execute(parsed(self.connection, f"ALTER TABLE {following} RENAME TO {new}"))
         self.connection.execute(parsed(self.connection, f"INSERT INTO {self.closing.all} SELECT * FROM {new}"))
-        if self._each:
-            self.connection.execute(parsed(self.connection, self._each))
+        if self._after_round:
+            self.connection.execute(parsed(self.connection, self._after_round))
         self._new, self._rows = "TABLE", NewRows(count)
         self.found += count
         return True
@@ -258,7 +258,7 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table |
 
 
 def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept) -> pa.Table | None:
-    tables = Rounds(connection, closing, partial(find_beside, connection, closing, kept.columns))
+    tables = Rounds(connection, closing, partial(_find_beside, connection, closing))
     state = _caught_up(connection, closing, kept, tables)
     tables.start()
     with few_threads(connection, _FOLLOWING * tables.found):
@@ -320,10 +320,10 @@ def _hashed(connection: duckdb.DuckDBPyConnection, source: str) -> pa.Table:
     return connection.sql(f"SELECT *, hash(s) AS hs, hash(o) AS ho FROM {source}").to_arrow_table()
 
 
-def find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, columns: Sequence[str], ends: frozenset[str],
-                new: NewRows) -> None:
-    """Make the relation of what was found before beside what is new: a superset will do, so all of it where that is not much more."""
-    listed = ", ".join(columns)
+def _find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: frozenset[str], new: NewRows) -> None:
+    """Make the relation of what is kept beside what is new: a superset will do, so all of it where that is not much more."""
+    assert closing.kept is not None
+    listed = ", ".join(closing.kept.columns)
     state = states(connection)[closing.name]
     if new.count * _SCAN_BELOW > state.rows:
         replace(connection, "VIEW", closing.beside, f"SELECT {listed} FROM {closing.state}")

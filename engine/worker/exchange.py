@@ -4,18 +4,22 @@ facts that it was sent, and finds those that others are to have.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from engine.sql.closing import Closing, all_seen, part_table, saturate
-from engine.worker.closures import NewRows, Rounds, State, drop_relation, replace, states
-from engine.worker.database import changed_rows, parsed, use_threads
+from engine.plan.derive import Seen
+from engine.sql.closing import Closing, add_seen, all_seen, part_table, saturate
+from engine.sql.sources import closure_table
+from engine.worker.closures import NewRows, Rounds, drop_relation, replace
+from engine.worker.database import changed_rows, notes_of, parsed, use_threads
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-_PARTS: tuple[Literal["new", "next", "kept_beside", "sent"], ...] = ("new", "next", "kept_beside", "sent")
+_BETWEEN: tuple[Literal["new", "next", "kept_beside", "sent"], ...] = ("new", "next", "kept_beside", "sent")
 
 
 class ShareLost(RuntimeError):
@@ -29,13 +33,22 @@ class ShareLost(RuntimeError):
         return ShareLost, (self.closure,)
 
 
+@dataclass(slots=True)
+class _Found:
+    """What the rows are like that a shard has found up to an exchange."""
+
+    like: Seen
+    number: int = -1
+
+
 def advance(connection: duckdb.DuckDBPyConnection, closing: Closing, number: int, received: str) -> pa.Table:
     """What this shard has to send after exchange `number` (0: it begins), in which it got what the table `received` has of its share.
     Raises ShareLost."""
     try:
         return _advance(connection, closing, number, received)
     except BaseException:   # whatever it was, and wherever: nothing half-made stays
-        drop(connection, closing)
+        with suppress(Exception):
+            drop(connection, closing.name)
         raise
 
 
@@ -43,32 +56,36 @@ def _advance(connection: duckdb.DuckDBPyConnection, closing: Closing, number: in
     shared, sent = closing.shared, part_table(closing.name, "sent")
     assert shared is not None
     use_threads(connection, None)   # it may be far larger than its tables
-    each = f"INSERT INTO {sent} SELECT * FROM {closing.new} WHERE {shared.sent}" if shared.sent else ""
-    tables = Rounds(connection, closing, partial(_find_beside, connection, closing), each)
+    note = f"INSERT INTO {sent} SELECT * FROM {closing.new} WHERE {shared.sent}" if shared.sent else ""
+    tables = Rounds(connection, closing, partial(_find_beside, connection, closing), note)
     if not number:
-        drop(connection, closing)
+        drop(connection, closing.name)
         tables.start()
         replace(connection, "TABLE", closing.state, f"SELECT * FROM {closing.all} LIMIT 0")
-        state = states(connection)[closing.name] = State(all_seen(tables, closing.behind))
+        found = _Found(all_seen(tables, closing.behind))
     else:
-        state = _state(connection, closing, number - 1)
+        found = _found(connection, closing.name, number - 1)
         replace(connection, "TABLE", closing.all, f"SELECT * FROM {closing.state} LIMIT 0")
         given = f"SELECT {', '.join(shared.columns)} FROM {received} WHERE {shared.own}"
         tables.found = changed_rows(connection, parsed(connection, f"INSERT INTO {closing.all} {closing.before}{given}{closing.after}"))
     replace(connection, "TABLE", sent, f"SELECT * FROM {closing.state} LIMIT 0")
     if tables.found:
-        saturate(closing, tables, state.like)
+        if not closing.strata:      # what checks are to look for is then seen by no round
+            add_seen(found.like, tables.seen(closing.all))
+        saturate(closing, tables, found.like)
+    answer = connection.sql(f"SELECT * FROM {sent}").to_arrow_table()
+    for part in _BETWEEN:
+        drop_relation(connection, part_table(closing.name, part))
     if not number:
         connection.execute(f"DROP TABLE {closing.state}")
         connection.execute(f"ALTER TABLE {closing.all} RENAME TO {closing.state}")
-        state.begin(connection, closing.state)
     else:
-        if tables.found:
-            state.insert(connection, closing.state, closing.all, tables.found)
+        connection.execute(f"INSERT INTO {closing.state} SELECT * FROM {closing.all}")
         connection.execute(f"DROP TABLE {closing.all}")
     connection.execute(f"CREATE TEMP VIEW {closing.all} AS SELECT * FROM {closing.state}")
-    state.last = number
-    return connection.sql(f"SELECT * FROM {sent}").to_arrow_table()
+    found.number = number
+    _notes(connection)[closing.name] = found
+    return answer
 
 
 def _find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: frozenset[str], new: NewRows) -> None:
@@ -82,21 +99,33 @@ def _find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: 
 
 def findings(connection: duckdb.DuckDBPyConnection, closing: Closing, number: int) -> pa.Table | None:
     """What is inconsistent in this shard's share, once `number` exchanges have made the closure. Raises ShareLost."""
-    check = closing.check(_state(connection, closing, number).like)
+    check = closing.check(_found(connection, closing.name, number).like)
     return connection.sql(check).to_arrow_table() if check else None
 
 
-def drop(connection: duckdb.DuckDBPyConnection, closing: Closing) -> None:
+def drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     """Remove the tables of a closure."""
-    drop_relation(connection, closing.all, is_view=True)
-    for part in _PARTS:
-        drop_relation(connection, part_table(closing.name, part))
-    drop_relation(connection, closing.state)
-    states(connection).pop(closing.name, None)
+    _notes(connection).pop(name, None)  # first: an interrupt may come between two statements
+    drop_relation(connection, closure_table(name), is_view=True)
+    for part in _BETWEEN:
+        drop_relation(connection, part_table(name, part))
+    drop_relation(connection, part_table(name, "state"))
 
 
-def _state(connection: duckdb.DuckDBPyConnection, closing: Closing, number: int) -> State:
-    state = states(connection).get(closing.name)
-    if state is None or state.last != number:
-        raise ShareLost(closing.name)
-    return state
+def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None:
+    """Remove the tables of closures that are not `alive`."""
+    for name in _notes(connection).keys() - alive:
+        drop(connection, name)
+
+
+def _notes(connection: duckdb.DuckDBPyConnection) -> dict[str, _Found]:
+    """What was found, by closure."""
+    return notes_of(connection, __name__)
+
+
+def _found(connection: duckdb.DuckDBPyConnection, name: str, number: int) -> _Found:
+    """What was found of a closure up to an exchange. Raises ShareLost."""
+    notes = _notes(connection)
+    if name not in notes or notes[name].number != number:
+        raise ShareLost(name)
+    return notes[name]

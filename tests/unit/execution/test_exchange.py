@@ -13,11 +13,10 @@ from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
 from engine.execution.executor import Executor
 from engine.execution.own_process import OwnProcess, own_process
-from engine.limits import EvaluationLimits
+from engine.limits import EvaluationLimits, LimitExceeded
 from engine.records import Event, Triple
 from engine.runtime.rows import facts_of, graph_table
 from engine.worker import exchange
-from engine.worker.closures import states
 from grammar.rif.parse import parse_rules
 from grammar.statement import parse
 from tests.encoded import encode
@@ -39,18 +38,21 @@ class Shards:
     process: OwnProcess
     executor: Executor
 
-    def answers(self, *queries: str, limits: EvaluationLimits | None = None, more: Sequence[Triple] = (),
-                rules: str = "own") -> list[Answer]:
-        """What queries over a chain of edges give, and over `more` triples."""
+    def answers(self, *queries: str, limits: Sequence[EvaluationLimits] = (), more: Sequence[Triple] = (), rules: str = "own",
+                ticks: Sequence[tuple[int, ...]] = (), since: Sequence[int] = (),
+                events: Sequence[Event] = ()) -> list[Answer]:
+        """What queries over a chain of edges give, and over `more` triples; each within its limits, at its evaluation times, of what came
+        since a position."""
         content = StreamContent()
         edges = [(f"<{E}{number}>", f"<{E}next>", f"<{E}{number + 1}>") for number in range(LENGTH)]
-        content.append(facts_of(encode([Event(1, S, 500, None, (*edges, *more), 500)])))
+        content.append(facts_of(encode([Event(1, S, 500, None, (*edges, *more), 500), *events])))
         catalog = Catalog({S: "event"}, {G: SCHEMA}, {**BUILT_IN_RULES, "own": RULES})
         dues = []
         for number, query in enumerate(queries):
             text = query.replace("WHERE", f"FROM STREAM :s [RANGE 2s STEP 2s] USING RULES {rules} USING GRAPH :g WHERE")
             made = compile_statement(parse(f"PREFIX : <{E}> REGISTER QUERY q{number} AS {text}"), catalog, f"q{number}")
-            dues.append(Due(f"q{number}", made, (2_000,), -1, {S: content}, {G: SCHEMA}, limits or EvaluationLimits()))
+            at, after = ticks[number] if ticks else (2_000,), since[number] if since else -1
+            dues.append(Due(f"q{number}", made, at, after, {S: content}, {G: SCHEMA}, limits[number] if limits else EvaluationLimits()))
         return self.executor.evaluate(dues)
 
 
@@ -66,6 +68,14 @@ def counts(answers: Sequence[Answer]) -> list[int | None]:
     return [None if answer.table is None else answer.table.num_rows for answer in answers]
 
 
+def tables_left(made: Shards) -> list[str]:
+    """The tables of closures that shards made."""
+    text = "SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views()"
+    found = [name for connection in made.process._connections for name, in connection.execute(text).fetchall()]
+    assert found
+    return [name for name in found if "_shared_" in name]
+
+
 ALL = LENGTH * (LENGTH + 1) // 2
 
 
@@ -74,10 +84,7 @@ def test_queries_share_what_shards_make_and_nothing_stays() -> None:
         answers = made.answers(PAIRS, PAIRS.replace("next", "back"), "SELECT ?x ?z WHERE { ?x :next ?y . ?z :back ?y }")
         assert counts(answers)[:2] == [ALL, ALL]
         assert {made.executor.ran[f"q{number}"].shards for number in range(3)} == {3}
-        for connection in made.process._connections:
-            assert not states(connection)
-            left = connection.execute("SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views()").fetchall()
-            assert left and not any("_shared_" in name for name, in left)
+        assert not tables_left(made)
 
 
 def test_a_worker_that_is_another_between_two_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +92,7 @@ def test_a_worker_that_is_another_between_two_exchanges(monkeypatch: pytest.Monk
 
     def losing(connection: object, closing: object, number: int, received: str) -> object:
         if next(lost, False):
-            states(connection).clear()  # type: ignore[arg-type]
+            exchange._notes(connection).clear()  # type: ignore[arg-type]
         return advance(connection, closing, number, received)   # type: ignore[arg-type]
 
     monkeypatch.setattr(exchange, "advance", losing)
@@ -99,7 +106,7 @@ def test_a_worker_that_is_another_before_the_answer(monkeypatch: pytest.MonkeyPa
 
     def losing(connection: object, closing: object, number: int) -> object:
         if next(lost, False):
-            states(connection).clear()  # type: ignore[arg-type]
+            exchange._notes(connection).clear()  # type: ignore[arg-type]
         return findings(connection, closing, number)    # type: ignore[arg-type]
 
     monkeypatch.setattr(exchange, "findings", losing)
@@ -112,19 +119,19 @@ def test_workers_that_are_lost_each_time(monkeypatch: pytest.MonkeyPatch) -> Non
     advance = exchange.advance
 
     def losing(connection: object, closing: object, number: int, received: str) -> object:
-        states(connection).clear()  # type: ignore[arg-type]
+        exchange._notes(connection).clear()  # type: ignore[arg-type]
         return advance(connection, closing, number, received)   # type: ignore[arg-type]
 
     monkeypatch.setattr(exchange, "advance", losing)
     with shards() as made:
-        [answer] = made.answers(PAIRS)
-        assert "is not there" in str(answer.error)
+        assert counts(made.answers(PAIRS)) == [ALL], "one shard makes it instead"
+        assert made.executor.ran["q0"].shards == 1
 
 
 def test_what_is_too_much_to_send_is_made_by_one() -> None:
     with shards() as made:
         limits = EvaluationLimits(evaluation_rows=LENGTH + 3)
-        assert counts(made.answers("SELECT (COUNT(*) AS ?n) WHERE { ?x :next ?y }", limits=limits)) == [1]
+        assert counts(made.answers("SELECT (COUNT(*) AS ?n) WHERE { ?x :next ?y }", limits=[limits])) == [1]
         assert made.executor.ran["q0"].shards == 1
 
 
@@ -161,3 +168,45 @@ def test_literals_of_one_value_in_several_shards(literals: Sequence[str], togeth
     with shards() as made:
         assert counts(made.answers(PLACES, OF_FIVE, more=sizes(*literals), rules="owl2rl")) == [places, of_five]
         assert {made.executor.ran[f"q{number}"].shards for number in range(2)} == {together}
+
+
+def test_one_closure_at_other_times_and_from_elsewhere_in_the_log() -> None:
+    """It has one name, but other facts."""
+    later = [Event(2, S, 2_500, None, ((f"<{E}0>", f"<{E}next>", f"<{E}a>"),), 2_500)]
+    with shards() as made:
+        answers = made.answers(PAIRS, PAIRS, PAIRS, ticks=[(2_000,), (2_000, 4_000), (4_000,)], events=later)
+        assert counts(answers) == [ALL, ALL, 1, 1]
+        assert counts(made.answers(PAIRS, PAIRS, PAIRS, since=[-1, 1, -1])) == [ALL, 0, ALL]
+        assert {made.executor.ran[f"q{number}"].shards for number in range(3)} == {3}
+
+
+def test_each_query_has_its_own_limits() -> None:
+    with shards() as made:
+        few, enough = EvaluationLimits(evaluation_rows=LENGTH + 3), EvaluationLimits()
+        first, second = made.answers(PAIRS, PAIRS, limits=[few, enough])
+        assert isinstance(first.error, LimitExceeded) and second.table is not None and second.table.num_rows == ALL
+
+
+def test_a_value_that_sql_does_not_decide() -> None:
+    """Such a query is left to Python from then on, in shards too."""
+    more = sizes(f'"0.1234567890123456789"^^<{XSD}decimal>', f'"0.1234567890123456788"^^<{XSD}decimal>')
+    greater = "SELECT ?x WHERE { ?x a :Place ; :size ?n FILTER(?n > 0.1234567890123456788) }"
+    with shards() as made:
+        for _ in range(2):
+            assert counts(made.answers(greater, more=more, rules="owl2rl")) == [1]
+
+
+def test_nothing_stays_of_a_closure_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    advance, count = exchange.advance, iter(range(100))
+
+    def failing(connection: object, closing: object, number: int, received: str) -> object:
+        if next(count) == 4:
+            raise RuntimeError("no more")
+        return advance(connection, closing, number, received)   # type: ignore[arg-type]
+
+    monkeypatch.setattr(exchange, "advance", failing)
+    with shards() as made:
+        [answer] = made.answers(PAIRS)
+        assert "no more" in str(answer.error)
+        assert counts(made.answers(PAIRS.replace("next", "back"))) == [ALL]
+        assert not tables_left(made)
