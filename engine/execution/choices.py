@@ -149,6 +149,8 @@ class Choices:
         elif form == "plain" and executor == "local" and compiled.closures and not by_representatives:
             by = " by shards together" if together else ""
             why = f"its closures are made anew{by}: {self._why_anew(keeping, rows)}"
+            if not together and (apart := self._why_by_one(whole, due.query, rows)):
+                why += f"; by one shard, as {apart}"
         if compiled.under_all_rules is not None:
             needed_equal = "a term" if together else "a property or class of the query"
             why += f"; rules that need {needed_equal} to be equal to another term are left out"
@@ -199,6 +201,18 @@ class Choices:
             large = rows >= self._shard_rows * CLOSED_SHARDS
             return large and all(one.name not in self._undivided for one in closed) and self._can_be_divided(due)
         return self._in_shards.setdefault(due.query, True) and due.compiled.in_shards is not None
+
+    def _why_by_one(self, compiled: Compiled, query: str, rows: int) -> str:
+        """Why shards do not make its closures together, where these are so large; empty where they are not."""
+        if self._tasks.shards < 2 or not self._stays or rows < self._shard_rows * CLOSED_SHARDS:
+            return ""
+        if query in self._all_rules:
+            return "a term was equal to another, or a literal to one of another datatype"
+        if not self._in_shards.get(query, True):
+            return "shards found more than an answer may have, or lost what they found"
+        if compiled.in_shards is None:
+            return "a rule has no variable that all its atoms have as subject or object, or a pattern cannot be divided"
+        return "another query that shares them cannot be divided"
 
     def _keeps(self, due: Due, keeping: Compiled, rows: int) -> bool:
         """Whether its closures with intervals are kept, in the form of the query that is best for that; a program's are."""

@@ -139,7 +139,9 @@ def test_a_query_that_shards_cannot_divide_keeps_its_closure_whole() -> None:
     """Others that share it read the same one: it would be made twice."""
     with shards() as made:
         assert counts(made.answers(PAIRS.replace("next", "back"), "SELECT ?x ?y WHERE { ?x :back+ ?y }")) == [ALL, ALL]
-        assert {made.executor.ran[f"q{number}"].shards for number in range(2)} == {1}
+        first, second = (made.executor.ran[f"q{number}"] for number in range(2))
+        assert first.shards == second.shards == 1
+        assert "another query that shares them" in first.why and "cannot be divided" in second.why
 
 
 def test_a_query_that_is_removed_takes_no_closure_from_others() -> None:
@@ -167,7 +169,9 @@ def test_literals_of_one_value_in_several_shards(literals: Sequence[str], togeth
     """Under owl2rl these are equal; shards leave out what needs that, and tell where it may be so."""
     with shards() as made:
         assert counts(made.answers(PLACES, OF_FIVE, more=sizes(*literals), rules="owl2rl")) == [places, of_five]
-        assert {made.executor.ran[f"q{number}"].shards for number in range(2)} == {together}
+        ran = [made.executor.ran[f"q{number}"] for number in range(2)]
+        assert {one.shards for one in ran} == {together}
+        assert all(("by one shard, as a term was equal" in one.why) == (together == 1) for one in ran)
 
 
 def test_one_closure_at_other_times_and_from_elsewhere_in_the_log() -> None:
