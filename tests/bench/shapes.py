@@ -31,7 +31,7 @@ CLIFF_SHAPES = ("rows", "avg")
 _MEMORY_RATES = (10_000, 150_000)
 _AFTER_WARM_UP = 6      # the lags of the first part of so many are left out
 _COMPILING = 3          # the same of processor time
-_OVERLOAD_RATE, _OVERLOAD_SPEED = 60_000, 5     # triples in a second of stream, seconds of stream in one while it is too much
+_OVERLOAD_RATE, _OVERLOAD_SPEED = 60_000, 10    # triples in a second of stream, seconds of stream in one while it is too much
 _BACK_MS = 1_000        # the lag that it must come back to
 
 
