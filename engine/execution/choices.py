@@ -78,10 +78,13 @@ class Choices:
         """Note what is evaluated together: a closure that queries share is made once, by shards together if all of these can be divided."""
         dues = list(dues)
         self._users = Counter(closed.name for due in dues for closed in due.compiled.closures)
-        large = [due for due in dues if due.compiled.closures and self._tasks.shards > 1
-                 and sum(content.rows for content in due.streams.values()) >= self._shard_rows * CLOSED_SHARDS]
-        whole = [due for due in large if not self._can_be_divided(due)]
+        whole = [due for due in dues if due.compiled.closures and self._tasks.shards > 1
+                 and self._is_large(sum(content.rows for content in due.streams.values())) and not self._can_be_divided(due)]
         self._undivided = {closed.name for due in whole for closed in due.compiled.closures if not closed.is_static}
+
+    def _is_large(self, rows: int) -> bool:
+        """Whether closures over so many rows of windows are worth being made by shards together."""
+        return rows >= self._shard_rows * CLOSED_SHARDS
 
     def _can_be_divided(self, due: Due) -> bool:
         """Whether shards can make the closures of a query together, for all that is known of it."""
@@ -198,13 +201,12 @@ class Choices:
         if due.query not in self._in_shards and rows < self._shard_rows:
             return False
         if closed := due.compiled.closures:
-            large = rows >= self._shard_rows * CLOSED_SHARDS
-            return large and all(one.name not in self._undivided for one in closed) and self._can_be_divided(due)
+            return self._is_large(rows) and all(one.name not in self._undivided for one in closed) and self._can_be_divided(due)
         return self._in_shards.setdefault(due.query, True) and due.compiled.in_shards is not None
 
     def _why_by_one(self, compiled: Compiled, query: str, rows: int) -> str:
         """Why shards do not make its closures together, where these are so large; empty where they are not."""
-        if self._tasks.shards < 2 or not self._stays or rows < self._shard_rows * CLOSED_SHARDS:
+        if self._tasks.shards < 2 or not self._stays or not self._is_large(rows):
             return ""
         if query in self._all_rules:
             return "a term was equal to another, or a literal to one of another datatype"

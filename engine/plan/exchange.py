@@ -1,11 +1,11 @@
 """Closures that shards make together, each about the subjects of its share.
 
-A rule finds all that follows in the shard where all the facts are that its body can match with one value of its *key*, a variable that each
-atom has as subject or object. So a fact is in the shard of its subject, and in that of its object too where the
-object is such a key. What a shard derives another may have to have: where all atoms of the body stand in that shard, too, it derives the
-same itself; else it is sent what was derived, and goes on from there, until no shard has anything to send. Facts that a shard has beyond
-its share do no harm, as all are true; whoever reads the closure reads each shard's share (data parallel evaluation by a discriminating
-variable: Ganguly, Silberschatz and Tsur, "A Framework for the Parallel Processing of Datalog Queries", 1990).
+A rule finds all that follows in the shard where all the facts are that its body can match with one value of its *key*, a variable that
+each atom has as subject or object. So a fact is in the shard of its subject, and in that of its object too where the object is such a key.
+What a shard derives another may have to have: where all atoms of the body stand in that shard, too, it derives the same itself; else it is
+sent what was derived, and goes on from there, until no shard has anything to send. Facts that a shard has beyond its share do no harm, as
+all are true; whoever reads the closure reads each shard's share (data parallel evaluation by a discriminating variable: Ganguly,
+Silberschatz and Tsur, "A Framework for the Parallel Processing of Datalog Queries", 1990).
 
 >>> from engine.ir.rules import TRIPLE
 >>> x, y, c, d = Variable("x"), Variable("y"), Constant("<C>"), Constant("<D>")
@@ -61,8 +61,6 @@ def exchange(rules: Sequence[Rule]) -> Exchange | None:
             if key is None:
                 return None
             by_object |= key
-    if len(by_object) > MOST_BY_OBJECT:
-        return None
     heads = [(rule, row_of(rule.head)) for rule in rules if isinstance(rule.head, Atom) and any(isinstance(f, Atom) for f in rule.body)]
     sent: dict[int, tuple[frozenset[str] | None, frozenset[str] | None]] = {}
     before = -1

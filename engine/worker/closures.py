@@ -201,7 +201,7 @@ class SegmentLost(RuntimeError):
 
 
 @dataclass(slots=True)
-class State:
+class _State:
     """What a state table of this worker holds: what evaluations up to number `last` found, what its rows are like, how many they are, and
     where they are by their ends, once that has been asked."""
 
@@ -231,17 +231,17 @@ class State:
         self.ends = None
 
 
-def states(connection: duckdb.DuckDBPyConnection) -> dict[str, State]:
+def _states(connection: duckdb.DuckDBPyConnection) -> dict[str, _State]:
     """The state tables of a database, by closure."""
     return notes_of(connection, __name__)
 
 
 def forget(connection: duckdb.DuckDBPyConnection, alive: frozenset[str]) -> None:
     """Drop the states of closures that are not `alive`."""
-    for name in states(connection).keys() - alive:
+    for name in _states(connection).keys() - alive:
         state = part_table(name, "state")
         connection.execute(f"DROP TABLE IF EXISTS {state}")
-        del states(connection)[name]
+        del _states(connection)[name]
 
 
 def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table | None:
@@ -251,7 +251,7 @@ def go_on(connection: duckdb.DuckDBPyConnection, closing: Closing) -> pa.Table |
     try:
         return _go_on(connection, closing, closing.kept)
     except BaseException:   # whatever it was, and wherever: what is kept is read again from its segments
-        states(connection).pop(closing.name, None)
+        _states(connection).pop(closing.name, None)
         with suppress(Exception):
             connection.execute(f"DROP TABLE IF EXISTS {closing.state}")
         raise
@@ -280,14 +280,14 @@ def _go_on(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept) 
     return findings
 
 
-def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Rounds) -> State:
+def _caught_up(connection: duckdb.DuckDBPyConnection, closing: Closing, kept: Kept, tables: Rounds) -> _State:
     """Make the state table what the segments hold."""
-    table, state = closing.state, states(connection).get(closing.name)
+    table, state = closing.state, _states(connection).get(closing.name)
     missing = [segment for segment in kept.segments if state is None or segment.last > state.last]
     ahead = state is not None and state.last > max((segment.last for segment in kept.segments), default=0)     # a task that is run again
     if state is None or ahead or missing and missing[0].first <= state.last:    # what another worker merged cannot be told apart
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM ({closing.first}) AS f LIMIT 0")
-        state = states(connection)[closing.name] = State(all_seen(tables, closing.behind))
+        state = _states(connection)[closing.name] = _State(all_seen(tables, closing.behind))
         missing = list(kept.segments)
     if missing:
         read = f"(SELECT * FROM {_SEGMENTS} WHERE hi >= {kept.point}) AS f"
@@ -324,7 +324,7 @@ def _find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: 
     """Make the relation of what is kept beside what is new: a superset will do, so all of it where that is not much more."""
     assert closing.kept is not None
     listed = ", ".join(closing.kept.columns)
-    state = states(connection)[closing.name]
+    state = _states(connection)[closing.name]
     if new.count * _SCAN_BELOW > state.rows:
         replace(connection, "VIEW", closing.beside, f"SELECT {listed} FROM {closing.state}")
         return

@@ -91,7 +91,7 @@ def test_what_is_kept_of_closures(name: str, using: str, monkeypatch: pytest.Mon
                 position += 20
                 content.evict((step - 6) * 2_000 if chance.random() < 0.9 else MIN)
             if chance.random() < 0.1:
-                states.states(process._connections[0]).clear()     # the worker is another one
+                states._states(process._connections[0]).clear()     # the worker is another one
             ticks = tuple(2_000 * (step + more) for more in range(chance.choice((1, 1, 2, 4))))
             found = {way: executor.evaluate([Due("q", own[way], ticks, since, contents, {G: SCHEMA})]) for way, executor in ways.items()}
             for one, other, third in zip(*found.values(), strict=True):

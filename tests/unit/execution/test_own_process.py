@@ -39,7 +39,7 @@ def test_two_do_not_see_each_other_s_tables() -> None:
         queries = [Query(executor, CLOSED) for executor in executors]
         for pairs in (1, 3, 6):     # closures of one name are kept in both
             assert [len(rows(query.next())) for query in queries] == [pairs, pairs]
-        assert len({state for tasks in (one, other) for state in states.states(tasks._connections[0])}) == 1
+        assert len({state for tasks in (one, other) for state in states._states(tasks._connections[0])}) == 1
         made = Task("SELECT count(*) AS n FROM duckdb_tables()", frozenset(), 1)
         [before], [answer] = (tasks.run([made], {}, None) for tasks in (one, other))
         assert isinstance(before, Found) and isinstance(answer, Found) and before.table == answer.table

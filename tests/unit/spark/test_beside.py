@@ -105,17 +105,17 @@ def test_a_one_shot_query_makes_workers_forget_nothing(monkeypatch: pytest.Monke
         executor = Executor(tasks, force_strategy="incremental")
         query = Query(executor, CLOSED)
         assert [len(rows(query.next())) for _ in range(3)] == [1, 3, 6]
-        before = dict(states.states(tasks._connections[0]))
+        before = dict(states._states(tasks._connections[0]))
         assert before
         monkeypatch.setattr(oneshot, "Executor", lambda session, force_executor, **options: Executor(tasks, **options))
         [answer] = OneShots(SPARK)._executor.evaluate([due("one-shot", QUICK)])  # type: ignore[arg-type]
         assert answer.error is None
-        assert dict(states.states(tasks._connections[0])) == before
+        assert dict(states._states(tasks._connections[0])) == before
         executor.evaluate([due("quick", QUICK)])
-        assert dict(states.states(tasks._connections[0])) == before
+        assert dict(states._states(tasks._connections[0])) == before
         executor.forget("q")
         executor.evaluate([due("quick", QUICK)])
-        assert not states.states(tasks._connections[0])
+        assert not states._states(tasks._connections[0])
         executor.close()
 
 

@@ -73,7 +73,7 @@ def test_a_lost_segment_of_a_closure(break_: Break, mends: bool, monkeypatch: py
             assert len(rows(query.next())) == pairs
         segment = sorted(tasks.work.rglob("*.arrow"))[-1]
         break_(segment)
-        states.states(tasks._connections[0]).clear()    # as in another worker
+        states._states(tasks._connections[0]).clear()    # as in another worker
         if not mends:
             monkeypatch.setattr(executor, "_mended", lambda jobs: ())
             failed = query.next()
