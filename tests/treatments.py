@@ -98,7 +98,7 @@ def spark(name: str, *, shuffle: int | None = None, concerns: Callable[[Case], b
 
 
 def process(name: str, *, shuffle: int | None = None, others: int = 0, written_rows: int = bundles.WRITTEN_ROWS, threads: int = 1,
-            shards: int = 1, **how: Any) -> Treatment:
+            shards: int = 1, concerns: Callable[[Case], bool] = lambda case: True, **how: Any) -> Treatment:
     """The pump in this process, each case by itself, run as `sparks.pumped` says, beside so many other queries; answers of so many rows are
     written where they are found. A second thread of DuckDB's costs small statements a tenth more. Where there are several shards, what can
     be evaluated in them is."""
@@ -114,7 +114,7 @@ def process(name: str, *, shuffle: int | None = None, others: int = 0, written_r
                     raise
                 results = failed.results
         return {query: logged for query, logged in sparks.answers(results, queries).items() if OTHER not in query}
-    return Treatment(name, run, shuffle, refused, True)
+    return Treatment(name, run, shuffle, refused, True, concerns=concerns)
 
 
 @lru_cache(maxsize=None)
@@ -181,6 +181,16 @@ def is_maintained(case: Case) -> bool:
     return has_rules(case) and any(compiled.keeps_closures for compiled in _compiled(case.name) if not compiled.timed)
 
 
+def is_divided(case: Case) -> bool:
+    """Cases with a query that shards evaluate together; any other one of them evaluates as if there were no others."""
+    return any(compiled.in_shards is not None for compiled in _compiled(case.name))
+
+
+def is_shuffled(case: Case) -> bool:
+    """Cases whose records may arrive in another order."""
+    return list(case.records(1)) != list(case.records())
+
+
 def has_rules(case: Case) -> bool:
     """Cases whose rules go through the passes of engine.rewrite."""
     return any("USING RULES" in text.upper() for text in case.queries.values()) or bool(case.media)
@@ -208,7 +218,7 @@ def has_graph_problem(case: Case) -> bool:
 
 TREATMENTS = (
     Treatment("reference", reference),
-    Treatment("reference, shuffled arrival", reference, shuffle=1),
+    Treatment("reference, shuffled arrival", reference, shuffle=1, concerns=is_shuffled),
     spark("sql, recompute, one batch", executor="sql", strategy="recompute"),
     spark("sql, recompute, many batches", executor="sql", strategy="recompute", batches=3, concerns=is_maintained),
     spark("local, incremental, many batches", executor="local", strategy="incremental", batches=4),
@@ -218,11 +228,11 @@ TREATMENTS = (
     process("own process, recompute, one batch", strategy="recompute"),
     process("own process, recompute, many batches", strategy="recompute", batches=4, written_rows=1, threads=2),
     process("own process, incremental, many batches", strategy="incremental", batches=4, threads=2),
-    process("own process, as planned, shuffled arrival", shuffle=1),
+    process("own process, as planned, shuffled arrival", shuffle=1, concerns=is_shuffled),
     process("own process, as planned, stopped and resumed", batches=5, resumed=True),
     process("own process, beside twenty others", others=20, batches=4),
-    process("own process, recompute, 7 shards", strategy="recompute", written_rows=1, shards=7),
-    process("own process, incremental, many batches, 2 shards", strategy="incremental", batches=4, shards=2),
+    process("own process, recompute, 7 shards", strategy="recompute", written_rows=1, shards=7, concerns=is_divided),
+    process("own process, incremental, many batches, 2 shards", strategy="incremental", batches=4, shards=2, concerns=is_divided),
     process("own process, as planned, stopped and resumed, 3 shards", batches=5, resumed=True, shards=3),
 )
 

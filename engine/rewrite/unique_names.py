@@ -73,8 +73,8 @@ def while_unequal(rules: Sequence[Rule]) -> tuple[Rule, ...] | None:
     if values:
         # A string has the value of no other string; of other literals with its value, such as an xsd:token, the value tells.
         found = Atom(_VALUES, (_VALUE, _NAME))
-        typed = [replace(rule, body=(*rule.body, Test(Call("!", (_is_string(rule.head.terms[1]),))))) for rule in values
-                 if isinstance(rule.head, Atom)]
+        typed = [replace(rule, body=(*rule.body[:-1], Test(Call("!", (_is_string(rule.head.terms[1]),))), rule.body[-1]))
+                 for rule in values if isinstance(rule.head, Atom)]
         checks += [*typed, Rule(Falsum(), (found, Atom(_VALUES, (_VALUE, _OTHER)), _differ(_NAME, _OTHER)), NOT_UNIQUE, role="built-in"),
                    Rule(Falsum(), (found, Test(_is_string(_VALUE)), _differ(_VALUE, _NAME)), NOT_UNIQUE, role="built-in")]
     return *others, *checks

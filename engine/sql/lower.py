@@ -62,6 +62,8 @@ class Lowering:
                 return SIMPLE[test].format(columns.token(v) or NULL_STRING)
             case Call(function="SAMETERM", args=(Variable() as a, Variable() | Constant() as b)):
                 return SIMPLE["SAMETERM"].format(self.value(a, columns), self.value(b, columns))
+            case Call(function="SAMETERM" | "=" | "!=" as operator, args=(Call(function="DATATYPE") as a, b)) if is_iri(b):
+                return self._is_datatype(operator, a, b, columns)
             case Call(function=operator, args=(left, right)) if operator in COMPARISONS:
                 return self._comparison(expression, operator, left, right, columns)
             case Call(function="IN" | "NOT IN" as word, args=(Variable() as v, *choices)) if choices and all(map(is_iri, choices)):
@@ -90,6 +92,11 @@ class Lowering:
             case Call(function="REGEX", args=(source, Constant() as pattern, *flags)):
                 return self._regex(expression, source, pattern, flags, columns)
         return None
+
+    def _is_datatype(self, operator: str, datatype: Call, iri: Expression, columns: Columns) -> str | None:
+        """Whether a literal has (or with ``!=`` has not) some datatype; None where only Python tells."""
+        found = self.plain_value(datatype, columns)
+        return found and f"({found} {'<>' if operator == '!=' else '='} {self.value(iri, columns)})"
 
     def _numeric(self, operand: Expression, columns: Columns) -> str | None:
         """Whether an operand is a number; None where only Python tells."""

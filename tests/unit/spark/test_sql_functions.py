@@ -20,7 +20,7 @@ from engine.sql.calls import Columns
 from engine.sql.dialect import DUCKDB, SPARK
 from engine.sql.lower import Lowering
 from tests.examples import many
-from tests.unit.spark.samples import TOKENS, A, B, expressions
+from tests.unit.spark.samples import TOKENS, A, B, call, expressions
 
 PAIRS = list(product(TOKENS, TOKENS))
 KINDS: dict[str | None, int | None] = dict(zip(TOKENS, typed_columns(pa.array(TOKENS, pa.string()))[0].to_pylist()))
@@ -119,6 +119,13 @@ def test_without_quick_nothing_ends_a_plan() -> None:
             lowering = Lowering(dialect, "q", 0, quick=False)
             text = lowering.value(expression, spelled()) + lowering.condition(expression, spelled())
             assert "error(" not in text
+
+
+@pytest.mark.parametrize("operator", ["=", "!=", "SAMETERM"])
+def test_a_datatype_is_compared_without_python(operator: str) -> None:
+    lowering = Lowering(DUCKDB, "q", 0)
+    lowering.condition(call(operator, call("DATATYPE", A), "<http://www.w3.org/2001/XMLSchema#string>"), spelled())
+    assert lowering.calls == 0
 
 
 def test_texts_stay_small() -> None:
