@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from engine.functions.typed import Kind
 from engine.ir.expressions import variables_of, walk
-from engine.ir.rules import Assign, Atom, Falsum, Role, Rule, Table, Test
+from engine.ir.rules import Assign, Atom, Falsum, Role, Rule, Table, Test, tokens_of
 from engine.ir.strata import endless, strata
 from engine.ir.terms import Constant, Term, Variable
 from engine.plan.derive import NOTHING, Step, all_sights, axiom, is_axiom, properties_read, row_of, shapes, steps, whole, width
@@ -71,15 +71,14 @@ class ClosureText:
         known = f"WITH {times}, {self.known_kept if goes_on else self.known}"
         seen = f"WITH {times}, {self.known_same}" if self.equality else known
         before = f"{seen} SELECT {', '.join(self.columns)} FROM (SELECT {merged} FROM ("
-        shared = None if source.exchange is None else _shared(source.exchange, self.columns)
-        needed = "" if shared is None else f" WHERE {shared.own}{shared.sent and f' OR {shared.sent}'}"
-        after = (f") AS d{needed} GROUP BY {', '.join(self.identity)}) AS f "
+        after = (f") AS d GROUP BY {', '.join(self.identity)}) AS f "
                  f"WHERE NOT EXISTS (SELECT 1 FROM {self.name}_known k WHERE {same})")
         behind = (closure_table(source.background.name),) if source.background else ()
         if self.equality and source.background:
             behind = (self.equality.part("behind"),)
         first = f"WITH {', '.join((NO_TIMES,) if source.is_static else prefix)} {self.base}"
         graphs = tuple(graph_table(leaf.iri) for leaf in leaf_sources(source) if isinstance(leaf, StaticSource))
+        shared = None if source.exchange is None else _shared(source.exchange, self.columns)
         return Closing(self.name, first, self.strata, before, after, self.checks, known, source.is_static, behind, graphs, kept,
                        self.equality, shared)
 
@@ -171,6 +170,24 @@ def _shared(exchange: Exchange, columns: tuple[str, ...]) -> SharedOut:
     return SharedOut(columns, f"({at_home} OR {by_object} AND {AT_HOME}(o))", f"({' OR '.join(sent)}) AND ({away})" if sent else "")
 
 
+def _of_shard(exchange: Exchange, step: Step, tokens: Sequence[str]) -> str:
+    """What of a step a shard is to have or to send, as a condition of the `tokens` of a row; empty: all of it. What a head can be is known
+    from its rule, so that little is asked of each row."""
+    subject, property_, object_, *_ = tokens
+    properties, objects = (tokens_of(step.head[place], step.rule) for place in (1, 2))
+    sent = [(_can_be(property_, properties, of), _can_be(object_, objects, classes)) for of, classes in exchange.sent]
+    by_object = _can_be(property_, properties, exchange.by_object), f"{AT_HOME}({object_})"
+    tests = [[test for test in both if test != "TRUE"] for both in ((f"{AT_HOME}({subject})",), *sent, by_object) if "FALSE" not in both]
+    return "" if [] in tests else " OR ".join(dict.fromkeys(" AND ".join(both) for both in tests))
+
+
+def _can_be(column: str, known: frozenset[str] | None, tokens: frozenset[str] | None) -> str:
+    """Whether a column, which has one of the `known` tokens (None: any), has one of some tokens (None: any)."""
+    if tokens is None or known is not None and known <= tokens:
+        return "TRUE"
+    return _among(column, tokens if known is None else tokens & known)
+
+
 def _among(column: str, tokens: Collection[str] | None, dialect: Dialect = DUCKDB) -> str:
     """Whether a column has one of some tokens (None: any)."""
     listed = ", ".join(map(dialect.quote, sorted(tokens or ())))
@@ -178,20 +195,25 @@ def _among(column: str, tokens: Collection[str] | None, dialect: Dialect = DUCKD
 
 
 def _base(source: ClosedSource, columns: Sequence[str], read: Collection[str] | None, dialect: Dialect, axioms: Sequence[str]) -> str:
-    """The facts that a closure starts from; where `read` is given of those properties only."""
-    found = []
+    """The facts that a closure starts from; where `read` is given of those properties only. Those that a shard has for their objects only
+    are none of those that it has for their subjects."""
+    found, brought = list[str](), list[str]()
     for part in source.base:
         asked = [*(["g IS NOT NULL"] if source.has_items else []), *([] if read is None else [_among("p", read, dialect)])]
+        rows = found
         if source.exchange is not None and isinstance(part, ValiditySource) and part.key == "o":
-            asked.append(_among("p", source.exchange.by_object, dialect))
+            rows = brought
+            asked += [_among("p", source.exchange.by_object, dialect), f"NOT {AT_HOME}(s)"]
         sight = 2 << source.view_lengths.index(part.length_ms) if isinstance(part, ViewSource) else 1
         made = {"reported": "CAST(0 AS TINYINT) AS reported", "sight": f"{sight} AS sight"}
         listed = [f"{fixed(NOTHING.token)} AS {c}" if c.startswith("x") else made.get(c, c) for c in columns]
-        found.append(f"SELECT DISTINCT {', '.join(listed)} FROM {source_name(part)}" + (f" WHERE {' AND '.join(asked)}" if asked else ""))
+        rows.append(f"SELECT DISTINCT {', '.join(listed)} FROM {source_name(part)}" + (f" WHERE {' AND '.join(asked)}" if asked else ""))
     if not found:
         listed = [f"{_EMPTY.get(c, _NO_TOKEN)} AS {c}" for c in columns]
         found.append(f"SELECT {', '.join(listed)} WHERE FALSE")
     text = " UNION ".join([*found, *axioms])
+    if brought:
+        text = f"({text}) UNION ALL ({' UNION '.join(brought)})"
     if source.background is None or source.by_representatives:  # of the latter what the background has as well is told later
         return text
     behind = f"SELECT 1 FROM {closure_table(source.background.name)} h WHERE h.s = f.s AND h.p = f.p AND h.o = f.o"
@@ -261,7 +283,8 @@ def _step(step: Step, source: ClosedSource, identity: tuple[str, ...], reported:
         made |= _ALWAYS
     cells = [made.get(c, c) for c in (*identity, *(("hi",) if source.has_intervals else ()))]
     listed = ", ".join([*cells, *_companions(step.head[2], relation, emitter)])
-    return emitter.statement(f"SELECT {listed} FROM {relation.name}")
+    wanted = "" if source.exchange is None else _of_shard(source.exchange, step, tokens)
+    return emitter.statement(f"SELECT {listed} FROM {relation.name}{wanted and f' WHERE {wanted}'}")
 
 
 def _companions(term: Term, relation: Relation, emitter: Emitter) -> list[str]:
