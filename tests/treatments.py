@@ -182,8 +182,9 @@ def is_maintained(case: Case) -> bool:
 
 
 def is_divided(case: Case) -> bool:
-    """Cases with a query that shards evaluate together; any other one of them evaluates as if there were no others."""
-    return any(compiled.in_shards is not None for compiled in _compiled(case.name))
+    """Cases with a query that shards evaluate together, in some form; any other one of them evaluates as if there were no others."""
+    return any(form is not None and form.in_shards is not None
+               for compiled in _compiled(case.name) for form in (compiled, compiled.under_unique_names))
 
 
 def is_shuffled(case: Case) -> bool:
@@ -232,7 +233,8 @@ TREATMENTS = (
     process("own process, as planned, stopped and resumed", batches=5, resumed=True),
     process("own process, beside twenty others", others=20, batches=4),
     process("own process, recompute, 7 shards", strategy="recompute", written_rows=1, shards=7, concerns=is_divided),
-    process("own process, incremental, many batches, 2 shards", strategy="incremental", batches=4, shards=2, concerns=is_divided),
+    process("own process, incremental, many batches, 2 shards", strategy="incremental", batches=4, shards=2,
+            concerns=lambda case: is_divided(case) or is_maintained(case)),
     process("own process, as planned, stopped and resumed, 3 shards", batches=5, resumed=True, shards=3),
 )
 

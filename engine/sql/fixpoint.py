@@ -195,8 +195,8 @@ def _among(column: str, tokens: Collection[str] | None, dialect: Dialect = DUCKD
 
 
 def _base(source: ClosedSource, columns: Sequence[str], read: Collection[str] | None, dialect: Dialect, axioms: Sequence[str]) -> str:
-    """The facts that a closure starts from; where `read` is given of those properties only. Those that a shard has for their objects only
-    are none of those that it has for their subjects."""
+    """The facts that a closure starts from; where `read` is given of those properties only. No given fact is
+    among both those that a shard has for their subjects and those that it has for their objects only."""
     found, brought = list[str](), list[str]()
     for part in source.base:
         asked = [*(["g IS NOT NULL"] if source.has_items else []), *([] if read is None else [_among("p", read, dialect)])]
