@@ -72,6 +72,7 @@ def while_unequal(rules: Sequence[Rule]) -> tuple[Rule, ...] | None:
     values = [rule for rule in rules if _reads_literals(rule)]
     if values:
         # A string has the value of no other string; of other literals with its value, such as an xsd:token, the value tells.
+        # Whether it is one is asked before its value is computed, which is the last part of the rule.
         found = Atom(_VALUES, (_VALUE, _NAME))
         typed = [replace(rule, body=(*rule.body[:-1], Test(Call("!", (_is_string(rule.head.terms[1]),))), rule.body[-1]))
                  for rule in values if isinstance(rule.head, Atom)]

@@ -60,10 +60,9 @@ class Lowering:
                 return f"({columns.token(v) or 'NULL'} IS NOT NULL)"
             case Call(function="ISIRI" | "ISURI" | "ISBLANK" | "ISLITERAL" as test, args=(Variable() as v,)):
                 return SIMPLE[test].format(columns.token(v) or NULL_STRING)
-            case Call(function="SAMETERM", args=(Variable() as a, Variable() | Constant() as b)):
-                return SIMPLE["SAMETERM"].format(self.value(a, columns), self.value(b, columns))
-            case Call(function="SAMETERM" | "=" | "!=" as operator, args=(Call(function="DATATYPE") as a, b)) if is_iri(b):
-                return self._is_datatype(operator, a, b, columns)
+            case Call(function="SAMETERM", args=args):
+                sides = [self.plain_value(arg, columns) for arg in args]
+                return None if None in sides else SIMPLE["SAMETERM"].format(*sides)
             case Call(function=operator, args=(left, right)) if operator in COMPARISONS:
                 return self._comparison(expression, operator, left, right, columns)
             case Call(function="IN" | "NOT IN" as word, args=(Variable() as v, *choices)) if choices and all(map(is_iri, choices)):
@@ -93,11 +92,6 @@ class Lowering:
                 return self._regex(expression, source, pattern, flags, columns)
         return None
 
-    def _is_datatype(self, operator: str, datatype: Call, iri: Expression, columns: Columns) -> str | None:
-        """Whether a literal has (or with ``!=`` has not) some datatype; None where only Python tells."""
-        found = self.plain_value(datatype, columns)
-        return found and f"({found} {'<>' if operator == '!=' else '='} {self.value(iri, columns)})"
-
     def _numeric(self, operand: Expression, columns: Columns) -> str | None:
         """Whether an operand is a number; None where only Python tells."""
         if isinstance(operand, Constant):
@@ -121,12 +115,12 @@ class Lowering:
         return self._decided(self.dialect.matches(f"({text.body})", written), (*text.undecided, *undecided), expression, columns)
 
     def _comparison(self, whole: Expression, operator: str, left: Expression, right: Expression, columns: Columns) -> str | None:
-        if isinstance(left, Constant) and isinstance(right, Variable):
+        if isinstance(left, Constant) and (isinstance(right, Variable) or is_iri(left)):
             left, right, operator = right, left, MIRRORED[operator]
         if isinstance(left, Variable) and columns.token(left) is None or isinstance(right, Variable) and columns.token(right) is None:
             return "CAST(NULL AS BOOLEAN)"
-        if isinstance(left, Variable) and operator in ("=", "!=") and is_iri(right) and left not in columns.booleans:
-            return f"({columns.token(left)} {COMPARISONS[operator]} {self.value(right, columns)})"
+        if operator in ("=", "!=") and is_iri(right) and left not in columns.booleans and (token := self.plain_value(left, columns)):
+            return f"({token} {COMPARISONS[operator]} {self.value(right, columns)})"
         if not self.quick:
             return None
         if isinstance(left, Variable) and isinstance(right, Constant) and left in columns.typed:

@@ -85,6 +85,9 @@ def expressions() -> list[Expression]:
         found += [call(function, A, B), call(function, A, '"b"'), call(function, A, '"a"@en'), call(function, call("STR", A), '"b"'),
                   call(function, A, '""'), call(function, '"abc"', A)]
     found += [call("SAMETERM", call("DATATYPE", A), f"<{XSD}{name}>") for name in ("string", "integer")]
+    found += [call(operator, f"<{XSD}string>", call("DATATYPE", A)) for operator in ("=", "!=", "<", "SAMETERM")]
+    found += [call(operator, call(function, A, B), "<http://ex.org/a>")
+              for operator in ("=", "!=", "SAMETERM") for function in ("+", "<", "COALESCE")]
     found += [call("LANGMATCHES", call("LANG", A), '"EN"'), call("LANGMATCHES", call("LANG", A), '"*"'), call("STRLEN", call("STR", A))]
     for places in (("2",), ("0",), ("-1", "3"), ("2", "2"), ("1", "0"), ("100",), ("2", "-1")):
         found.append(call("SUBSTR", A, *(lit(place, "integer") for place in places)))
