@@ -123,10 +123,7 @@ class Choices:
             keeps, compiled = False, compiled.by_representatives
             due = replace(due, compiled=compiled)
             self.closures.drop(due.query)
-        several = self._tasks.shards > 1 and not compiled.closures      # whose division may take seconds to know
-        divided = several and due.compiled.in_shards is not None and self._in_shards.get(due.query, True)
-        resident = self._tasks.memory // RESIDENT_BYTES * (self._tasks.shards if divided else 1)
-        most = closed_rows if compiled.closures and not keeps else resident if self._stays or keeps else LOCAL_ROWS
+        most = closed_rows if compiled.closures and not keeps else self._most_rows(due) if self._stays or keeps else LOCAL_ROWS
         executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self.too_large else "sql")
         closures = None
         if keeps and executor == "local":
@@ -147,13 +144,14 @@ class Choices:
             if compiled.under_all_rules is not None:    # so that it is seen where rules that were left out matter
                 due = replace(due, compiled=compiled)
         together = any(closed.exchange for closed in compiled.closures)
-        if closures is not None and form == "plain":
-            why = f"its closures are kept: {compiled.change_in_words}"
-        elif form == "plain" and executor == "local" and compiled.closures and not by_representatives:
-            by = " by shards together" if together else ""
-            why = f"its closures are made anew{by}: {self._why_anew(keeping, rows)}"
-            if not together and (apart := self._why_by_one(whole, due.query, rows)):
-                why += f"; by one shard, as {apart}"
+        if form == "plain" and executor == "local" and compiled.closures and not by_representatives:
+            if closures is not None:
+                why = f"its closures are kept: {compiled.change_in_words}"
+            else:
+                by = " by shards together" if together else ""
+                why = f"its closures are made anew{by}: {self._why_anew(keeping, rows)}"
+                if not together and (apart := self._why_by_one(whole, due.query, rows)):
+                    why += f"; by one shard, as {apart}"
         if compiled.under_all_rules is not None:
             needed_equal = "a term" if together else "a property or class of the query"
             why += f"; rules that need {needed_equal} to be equal to another term are left out"
@@ -193,6 +191,13 @@ class Choices:
         self._all_rules.discard(query)
         self._equal.forget(query)
         self.sharing.forget(query)
+
+    def _most_rows(self, due: Due) -> int:
+        """Over how many rows tasks evaluate a query, by what their tables may take. How one with closures is divided may take seconds to
+        know."""
+        several = self._tasks.shards > 1 and not due.compiled.closures
+        divided = several and due.compiled.in_shards is not None and self._in_shards.get(due.query, True)
+        return self._tasks.memory // RESIDENT_BYTES * (self._tasks.shards if divided else 1)
 
     def _divides(self, due: Due, rows: int) -> bool:
         """Whether a plan is evaluated in shards: from some size on, so that its tables are not brought to others each time it changes."""

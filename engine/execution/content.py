@@ -201,10 +201,11 @@ class Following:
         self._token = secrets.token_hex(4)      # workers may outlive an executor
         self._used: dict[str, frozenset[str]] = {}
 
-    def stream(self, name: str, content: StreamContent, key: Key = "") -> Followed:
-        """The table of a stream, which is shared out by its key."""
-        return self._shared_out(Followed(content.token, self._known(name, content.token), content.parts, content.rows, content.added_after,
-                                         content.oldest), key)
+    def stream(self, name: str, content: StreamContent, key: Key = "", brought: frozenset[str] = frozenset()) -> Followed:
+        """The table of a stream, which is shared out by its key, or what each shard is `brought` (ValiditySource)."""
+        rows = sum(map(content.count, brought)) if brought else content.rows
+        return self._shared_out(Followed(content.token, self._known(name, content.token), content.parts, rows, content.added_after,
+                                         content.oldest), key, brought)
 
     def lacking(self, name: str, content: StreamContent) -> int:
         """How many rows of a stream the first shard's worker has not been brought."""
@@ -226,11 +227,11 @@ class Following:
     def _whole(self, name: str, token: str, table: pa.Table) -> Followed:
         return Followed(token, self._known(name, token), 1, table.num_rows, lambda part: table.slice(0, 0) if part else table)
 
-    def _shared_out(self, table: Followed, key: Key) -> Followed:
+    def _shared_out(self, table: Followed, key: Key, brought: frozenset[str] = frozenset()) -> Followed:
         shares = self._shares
         if not key or shares is None:
             return table
-        parts, lock = lru_cache(maxsize=2)(lambda part: shares.of(table.after(part), key)), Lock()   # new rows, and all of them
+        parts, lock = lru_cache(maxsize=2)(lambda part: shares.of(table.after(part), key, brought)), Lock()   # new rows, and all of them
 
         def share(part: int, shard: int) -> pa.Table:
             with lock:      # bundles of several shards are made side by side

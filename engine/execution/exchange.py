@@ -101,7 +101,7 @@ def exchange(jobs: Sequence[PlanJob], run: Run) -> Exchanged:
     makings: dict[str, _Making] = {}
     for job in jobs:
         for closing in job.closings:
-            if closing.shared is not None:
+            if closing.exchange is not None:
                 makings.setdefault(closing.name, _Making(closing, [])).jobs.append(job)
     waiting = [*makings.values()]
     while waiting:

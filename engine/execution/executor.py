@@ -85,7 +85,7 @@ class Executor:
         self._following = Following(tasks.shards) if stays else None
         self._homes = Homes(tasks.shards)
         self._sampled: dict[str, _Sampled] = {}   # by query, of its last evaluation
-        self._shared = frozenset[str]()     # the closures that shards make together now
+        self._exchanges = frozenset[str]()     # the closures that shards make together now
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
         self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
 
@@ -163,8 +163,8 @@ class Executor:
                 continue
             due = sampled.due
             contents = _contents(due, sampled.tables)
-            lacking |= {name: following.lacking(name, content) for name, (content, _) in contents.items() if name not in lacking}
-            new, rows = sum(lacking[name] for name in contents), sum(content.rows for content, _ in contents.values())
+            lacking |= {name: following.lacking(name, content) for name, (content, *_) in contents.items() if name not in lacking}
+            new, rows = sum(lacking[name] for name in contents), sum(content.rows for content, *_ in contents.values())
             if new < AHEAD_ROWS or max(new, due.compiled.changing * rows) <= AT_ONCE_ROWS:
                 continue
             tables |= {name: following.stream(name, *found) for name, found in contents.items()}
@@ -377,13 +377,13 @@ class Executor:
         def run(tasks: list[Task], tables: Mapping[str, pa.Table]) -> Sequence[Found | Exception]:
             return self._in_one_job(jobs, tasks, tables)
 
-        before = self._shared
-        made = frozenset(closing.name for job in jobs for closing in job.closings if closing.shared is not None)
-        self._shared |= made
+        before = self._exchanges
+        made = frozenset(closing.name for job in jobs for closing in job.closings if closing.exchange is not None)
+        self._exchanges |= made
         try:
             yield exchange(jobs, run) if made else Exchanged({}, {})
         finally:
-            self._shared = before
+            self._exchanges = before
 
     def _run_bundled(self, in_shards: list[PlanJob], whole: list[PlanJob], exchanged: Exchanged, together: bool) -> None:
         jobs = [*in_shards, *whole]
@@ -454,7 +454,7 @@ class Executor:
         return self._run_tasks(tasks, {**self._tables(jobs), **(tables or {})})
 
     def _run_tasks(self, tasks: Sequence[Task], tables: Mapping[str, pa.Table | Followed]) -> Sequence[Found | Exception]:
-        alive = self._shared.union(self.programs.marks, *(closures.states for closures in self._closures.values()))
+        alive = self._exchanges.union(self.programs.marks, *(closures.states for closures in self._closures.values()))
         if self._following is None:
             return self._tasks.run(tasks, tables, alive if self._forgets else None)
         found = self._tasks.run(tasks, tables, alive | self._following.used, may_stay=True)
@@ -468,7 +468,7 @@ class Executor:
         """What the jobs may see, by table name: all that is followed, else the slices of content that they need."""
         found: dict[str, pa.Table | Followed] = {}
         ranges: dict[str, tuple[int, int]] = {}
-        contents: dict[str, tuple[StreamContent, Key]] = {}
+        contents: dict[str, _Share] = {}
         for job in jobs:
             found.update(job.own)
             for name, table in job.constants.items():
@@ -476,6 +476,7 @@ class Executor:
             if job.step is not None:
                 continue
             contents |= _contents(job.due, job.read)
+            contents |= {name: (job.due.streams[iri], "o", brought) for name, (iri, brought) in job.brought.items()}
             for iri, table in job.due.graphs.items():
                 for key in KEYS:
                     if not key or graph_table(iri, key) in job.read:
@@ -485,8 +486,9 @@ class Executor:
                 name = stream_table(iri)
                 before = ranges.get(name, (low, high))
                 ranges[name] = min(low, before[0]), max(high, before[1])
-        for name, (content, key) in contents.items():
-            found[name] = content.between(*ranges[name], -1) if self._following is None else self._following.stream(name, content, key)
+        for name, (content, key, brought) in contents.items():
+            found[name] = (content.between(*ranges[name], -1) if self._following is None
+                           else self._following.stream(name, content, key, brought))
         return found
 
     def _close_ahead(self, jobs: list[PlanJob]) -> list[list[Found | Exception]]:
@@ -527,9 +529,14 @@ class Executor:
                 for answer in answers]
 
 
-def _contents(due: Due, names: frozenset[str]) -> dict[str, tuple[StreamContent, Key]]:
-    """The contents that tables of these names follow, with the keys by which they are shared out."""
-    return {name: (content, key) for iri, content in due.streams.items() for key in KEYS if (name := stream_table(iri, key)) in names}
+_Share = tuple[StreamContent, Key, frozenset[str]]
+"""A content, the key by which it is shared out, and the properties of which shards are brought facts (ValiditySource; empty: all)."""
+
+
+def _contents(due: Due, names: frozenset[str]) -> dict[str, _Share]:
+    """The contents that tables of these names follow."""
+    return {name: (content, key, frozenset[str]()) for iri, content in due.streams.items() for key in KEYS
+            if (name := stream_table(iri, key)) in names}
 
 
 def _needs_all_rules(job: PlanJob) -> bool:

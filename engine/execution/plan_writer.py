@@ -66,7 +66,16 @@ class _Writer:
             rows * len(due.ticks), choice.closures, own, constants, closings=closings, ahead=choice.ahead, kept=kept,
             rounds=tuple((part, *text.pairs(self._below(text), part)) for part in text.rounds),
             panes=lambda: self._panes(self._written()), given=lambda: self._numbers(text), shape=shape, typed=choice.typed,
-            kinds=self._kinds, parts=tuple(map(self._part, range(len(text.parts)))), is_part=bool(text.parts) and not text.select)
+            kinds=self._kinds, parts=tuple(map(self._part, range(len(text.parts)))), is_part=bool(text.parts) and not text.select,
+            brought=self._brought(texts))
+
+    def _brought(self, texts: Sequence[ClosureText]) -> dict[str, tuple[str, frozenset[str]]]:
+        found = {}
+        for leaf in (leaf for closure in texts for leaf in closure.source.base):
+            if isinstance(leaf, ValiditySource) and leaf.brought:
+                iri = self._windows[leaf.index].stream
+                found[stream_table(iri, leaf.key, leaf.brought)] = iri, leaf.brought
+        return found
 
     def _made_anew(self, texts: Sequence[ClosureText], closer: ExecutorName) -> tuple[Closing, ...]:
         return tuple(closure.ready(source_texts(closure.source.base, self._windows, self._evaluation, DIALECTS[closer]))

@@ -23,7 +23,7 @@ from engine.ir.strata import makes
 from engine.ir.substitution import with_constants
 from engine.ir.terms import RDF_TYPE, Constant, Term, Variable
 from engine.plan.derive import row_of
-from engine.plan.nodes import ClosedSource, Exchange, Key, ValiditySource
+from engine.plan.nodes import ClosedSource, Exchange, ValiditySource
 
 MOST_BY_OBJECT = 1_000  # of so many properties, listed in texts, facts may be in the shards of their objects
 MOST_SENT = 1_000       # what rules derive is told by so many properties or classes; of more all are sent
@@ -42,9 +42,11 @@ def divided(closed: ClosedSource) -> ClosedSource | None:
     made = exchange(closed.rules)
     if made is None:
         return None
-    keys: tuple[Key, ...] = ("s", "o") if made.by_object else ("s",)
-    base = tuple(replace(part, key=key) for part in closed.base for key in keys if isinstance(part, ValiditySource))
-    return replace(closed, name=f"{closed.name}_shared", base=base, exchange=made)
+    facts = [part for part in closed.base if isinstance(part, ValiditySource)]
+    base = [replace(part, key="s") for part in facts]
+    if made.by_object:
+        base += [replace(part, key="o", brought=made.by_object) for part in facts]
+    return replace(closed, name=f"{closed.name}_shared", base=tuple(base), exchange=made)
 
 
 def exchange(rules: Sequence[Rule]) -> Exchange | None:

@@ -101,7 +101,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedOut:
+class ExchangeText:
     """What a shard has and sends of a closure that shards make together, as conditions of its rows, which have these `columns`: those that
     are its `own`, and those that others are `sent` (empty: none)."""
 
@@ -124,7 +124,7 @@ class Closing:
     their union between `before` and `after`. At the end `checks` (behind the WITH clause `known`) find what is inconsistent: rows
     ``lo hi finding``, with the points between which it is. One that is `static` is made of static graphs alone, and stays for later
     bundles. `behind` is the table of the background, `graphs` are those of the static graphs that it is made of. `kept`: what it goes on
-    from (None: it is made anew). With an `equality` the rounds work with representatives. `shared`: shards make it together
+    from (None: it is made anew). With an `equality` the rounds work with representatives. `exchange`: shards make it together
     (engine/worker/exchange.py)."""
 
     name: str
@@ -139,7 +139,7 @@ class Closing:
     graphs: tuple[str, ...] = ()
     kept: Kept | None = None
     equality: Equality | None = None
-    shared: SharedOut | None = None
+    exchange: ExchangeText | None = None
 
     @property
     def all(self) -> str:

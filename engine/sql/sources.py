@@ -52,9 +52,11 @@ def numbers_of(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[
 
 
 @lru_cache(maxsize=MOST_NAMES)
-def stream_table(iri: str, key: Key = "") -> str:
-    """Name of the relation with a stream's facts, or what a shard has of them by a key: derived from the IRI, never containing it."""
-    return f"s_{hashlib.sha256(iri.encode()).hexdigest()[:16]}{key and f'_{key}'}"
+def stream_table(iri: str, key: Key = "", brought: frozenset[str] = frozenset()) -> str:
+    """Name of the relation with a stream's facts, or what a shard has of them by a key, or what it is `brought` (ValiditySource): derived
+    from the IRIs, never containing them."""
+    some = f"_{hashlib.sha256(' '.join(sorted(brought)).encode()).hexdigest()[:8]}" if brought else ""
+    return f"s_{hashlib.sha256(iri.encode()).hexdigest()[:16]}{key and f'_{key}'}{some}"
 
 
 @lru_cache(maxsize=MOST_NAMES)
@@ -242,7 +244,7 @@ def _validity_text(leaf: ValiditySource, source: StreamSource, evaluation: Evalu
     assert isinstance(source.window, TimeWindow)
     step, start = (ON_CHANGE_STEP, 0) if evaluation.on_change else (source.window.step_ms, evaluation.start_at_ms)
     first, last = closes(source.window, step, start)
-    table = stream_table(source.stream, leaf.key) if new is None else new[source.stream]
+    table = stream_table(source.stream, leaf.key, leaf.brought) if new is None else new[source.stream]
     points = f"2 * {first} - 1 AS lo, 2 * ({last} + {step}) - 2 AS hi"
     facts = f"SELECT {points}, {TRIPLE_COLUMNS} FROM {table} WHERE position > {evaluation.since}"
     earliest, latest = evaluation_point(evaluation.ticks[0]), evaluation_point(evaluation.ticks[-1])
@@ -346,6 +348,15 @@ def _merged_text(source: MergedSource) -> str:
 
 def tables(leaves: Sequence[Base], streams: Sequence[StreamSource]) -> set[str]:
     """The names of the relations with the facts of windows and graphs."""
-    found = {stream_table(streams[leaf.index].stream, leaf.key if isinstance(leaf, (WindowSource, ValiditySource)) else "")
-             for leaf in leaves if not isinstance(leaf, (StaticSource, TimedSource))}
-    return found | {graph_table(leaf.iri, leaf.key) for leaf in leaves if isinstance(leaf, StaticSource)}
+    found = set[str]()
+    for leaf in leaves:
+        match leaf:
+            case StaticSource(iri=iri, key=key):
+                found.add(graph_table(iri, key))
+            case WindowSource(index=index, key=key):
+                found.add(stream_table(streams[index].stream, key))
+            case ValiditySource(index=index, key=key, brought=brought):
+                found.add(stream_table(streams[index].stream, key, brought))
+            case ViewSource(index=index) | ItemsSource(index=index):
+                found.add(stream_table(streams[index].stream))
+    return found

@@ -430,7 +430,7 @@ class Closures:
         if closing.kept is not None:
             self._made[closing.name] = _Made(None, None)
             return go_on(self._connection, closing)
-        if closing.shared is not None:      # it has been made
+        if closing.exchange is not None:      # it has been made
             known = self._made.get(closing.name)
             known = known or _Made(None, exchange.findings(self._connection, closing, exchanges[closing.name]), is_shared=True)
             self._made[closing.name] = known

@@ -53,20 +53,21 @@ def advance(connection: duckdb.DuckDBPyConnection, closing: Closing, number: int
 
 
 def _advance(connection: duckdb.DuckDBPyConnection, closing: Closing, number: int, received: str) -> pa.Table:
-    shared, sent = closing.shared, part_table(closing.name, "sent")
-    assert shared is not None
+    exchange, sent = closing.exchange, part_table(closing.name, "sent")
+    assert exchange is not None
     use_threads(connection, None)   # it may be far larger than its tables
-    note = f"INSERT INTO {sent} SELECT * FROM {closing.new} WHERE {shared.sent}" if shared.sent else ""
-    tables = Rounds(connection, closing, partial(_find_beside, connection, closing), note)
+    note = f"INSERT INTO {sent} SELECT * FROM {closing.new} WHERE {exchange.sent}" if exchange.sent else ""
+    tables = Rounds(connection, closing, partial(_find_beside, connection, closing) if number else None, note)
     if not number:
         drop(connection, closing.name)
         tables.start()
-        replace(connection, "TABLE", closing.state, f"SELECT * FROM {closing.all} LIMIT 0")
+        for part in (closing.state, closing.beside):    # nothing was found before
+            replace(connection, "TABLE", part, f"SELECT * FROM {closing.all} LIMIT 0")
         found = _Found(all_seen(tables, closing.behind))
     else:
         found = _found(connection, closing.name, number - 1)
         replace(connection, "TABLE", closing.all, f"SELECT * FROM {closing.state} LIMIT 0")
-        given = f"SELECT {', '.join(shared.columns)} FROM {received} WHERE {shared.own}"
+        given = f"SELECT {', '.join(exchange.columns)} FROM {received} WHERE {exchange.own}"
         tables.found = changed_rows(connection, parsed(connection, f"INSERT INTO {closing.all} {closing.before}{given}{closing.after}"))
     replace(connection, "TABLE", sent, f"SELECT * FROM {closing.state} LIMIT 0")
     if tables.found:
@@ -91,10 +92,10 @@ def _advance(connection: duckdb.DuckDBPyConnection, closing: Closing, number: in
 def _find_beside(connection: duckdb.DuckDBPyConnection, closing: Closing, ends: frozenset[str], new: NewRows) -> None:
     """Make the relation of what was found before the last exchange beside what is new: there are few rounds behind each, so that an index
     does not pay."""
-    assert closing.shared is not None
+    assert closing.exchange is not None
     beside = " OR ".join(f"{pair[1]} IN (SELECT {pair[0]} FROM {closing.new})" for pair in sorted(ends))
     replace(connection, "TABLE", closing.beside,
-            f"SELECT {', '.join(closing.shared.columns)} FROM {closing.state} WHERE {beside or 'FALSE'}")
+            f"SELECT {', '.join(closing.exchange.columns)} FROM {closing.state} WHERE {beside or 'FALSE'}")
 
 
 def findings(connection: duckdb.DuckDBPyConnection, closing: Closing, number: int) -> pa.Table | None:

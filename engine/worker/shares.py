@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.plan.nodes import Key
 from engine.worker.database import Given, close, connect, parsed, registered
@@ -29,13 +30,20 @@ class Shares:
     def _connection(self) -> duckdb.DuckDBPyConnection:
         return connect(in_order=True)
 
-    def of(self, table: pa.Table, key: Key) -> list[pa.Table]:
-        """The rows for each shard, by the hash of a column's tokens: the same for the same token, whatever the table."""
-        with registered(self._connection, _TOKENS, table.select([key]), self._views):
-            statement = parsed(self._connection, f"SELECT hash({key}) % {self.shards:d} AS shard FROM {_TOKENS}")
-            shard = np.asarray(self._connection.execute(statement).fetchnumpy()["shard"], np.uint8)
-        order = np.argsort(shard, kind="stable")    # linear for numbers of a byte
-        ends = np.cumsum(np.bincount(shard, minlength=self.shards))
+    def of(self, table: pa.Table, key: Key, brought: frozenset[str] = frozenset()) -> list[pa.Table]:
+        """The rows for each shard, by the hash of a column's tokens: the same for the same token, whatever the table. Where `brought` names
+        properties these are rows of them alone that a shard has not by their subjects."""
+        if brought:
+            table = table.filter(pc.is_in(table["p"], pa.array(sorted(brought))))
+        shard_of = f"hash({{}}) % {self.shards:d}"
+        shard = shard_of.format(key)
+        if brought:     # the others are behind all shards
+            shard = f"CASE WHEN {shard} = {shard_of.format('s')} THEN {self.shards:d} ELSE {shard} END"
+        with registered(self._connection, _TOKENS, table.select(["s", key] if brought else [key]), self._views):
+            statement = parsed(self._connection, f"SELECT {shard} AS shard FROM {_TOKENS}")
+            shards = np.asarray(self._connection.execute(statement).fetchnumpy()["shard"], np.uint8)
+        order = np.argsort(shards, kind="stable")    # linear for numbers of a byte
+        ends = np.cumsum(np.bincount(shards, minlength=self.shards)[:self.shards])
         sorted_ = table.take(pa.array(order))
         return [sorted_.slice(first, end - first) for first, end in zip([0, *ends[:-1]], ends)]
 

@@ -83,3 +83,16 @@ def test_each_row_is_in_one_shard_and_equal_terms_in_the_same() -> None:
             asked = worker.execute(f"SELECT token FROM (SELECT unnest(?) AS token) WHERE {AT_HOME}(token)", [sorted(homes[0])]).fetchall()
             assert {token for token, in asked} == set(rows["s"].to_pylist()), "a worker tells what the driver gives it"
     shares.close()
+
+
+def test_what_is_brought_has_some_properties_and_is_not_there_by_subject() -> None:
+    table = pa.table({column: [f"<{column}{n % many}>" for n in range(200)] for column, many in (("s", 37), ("p", 3), ("o", 23))})
+    shares = Shares(3)
+    subjects, objects = (shares.of(table, key) for key in ("s", "o"))
+    brought = shares.of(table, "o", frozenset(("<p0>", "<p2>")))
+    for at_home, by_object, found in zip(subjects, objects, brought, strict=True):
+        here = at_home.to_pylist()
+        wanted = [row for row in by_object.to_pylist() if row["p"] != "<p1>" and row not in here]
+        assert wanted and found.to_pylist() == wanted
+    assert [rows.num_rows for rows in shares.of(table, "o", frozenset(("<none>",)))] == [0, 0, 0]
+    shares.close()
