@@ -106,6 +106,8 @@ class Choices:
         whole = due.compiled.under_all_rules or due.compiled    # a job that is made again may have the other
         ranges = needed(whole.statement.windows, due.evaluation)
         rows = sum(due.streams[iri].rows for iri in ranges)
+        if rows > self.closed_rows and (whole.closures or not self._stays):     # what came behind these windows is not evaluated with them
+            rows = sum(due.streams[iri].count_between(low, high) for iri, (low, high) in ranges.items())
         by_rounds = due.paths in ("sql", "graphframes") and bool(whole.text("sql", True).rounds)
         forced = self.force_executor or ("sql" if by_rounds else None)
         keeps = due.query not in self.too_large and forced != "sql" and self._keeps(due, whole.with_goal or whole, rows)
@@ -245,7 +247,7 @@ class Choices:
         known = due.compiled.equality
         if due.compiled.by_representatives is None or rows > self.closed_rows or due.query in self.too_large:
             return ""
-        statements = known.statements + sum(content.count(SAME_AS) for content in due.streams.values())
+        statements = known.statements + sum(content.count(frozenset((SAME_AS,))) for content in due.streams.values())
         stated = f"{statements} statements of it in streams and graphs"
         if not keeps:
             why = stated if statements else "rules may derive it" if known.is_derived else ""

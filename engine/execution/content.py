@@ -119,6 +119,11 @@ class StreamContent:
             parts.append(table)
         return pa.concat_tables(parts) if parts else FACTS.empty_table()
 
+    def count_between(self, low_ms: int, high_ms: int) -> int:
+        """How many facts have ``low <= t < high``."""
+        found: int = self.between(low_ms, high_ms, -1).num_rows
+        return found
+
     def after(self, position: int) -> pa.Table:
         """Facts of later positions: what an incremental plan has not seen."""
         return self.between(MIN, MAX, position)
@@ -132,9 +137,10 @@ class StreamContent:
         estimates = [chunk.estimate for chunk in self.chunks]
         return any(not words.isdisjoint(e.predicates) or not words.isdisjoint(e.classes) for e in estimates)
 
-    def count(self, property_: str) -> int:
-        """How many facts have a property."""
-        return sum(chunk.estimate.predicates.get(property_, 0) for chunk in self.chunks)
+    def count(self, properties: frozenset[str]) -> int:
+        """How many facts have one of some properties."""
+        found = [chunk.estimate.predicates for chunk in self.chunks]
+        return sum(counts[property_] for counts in found for property_ in properties & counts.keys())
 
 
 class Chunk:
@@ -203,7 +209,7 @@ class Following:
 
     def stream(self, name: str, content: StreamContent, key: Key = "", brought: frozenset[str] = frozenset()) -> Followed:
         """The table of a stream, which is shared out by its key, or what each shard is `brought` (ValiditySource)."""
-        rows = sum(map(content.count, brought)) if brought else content.rows
+        rows = content.count(brought) if brought else content.rows
         return self._shared_out(Followed(content.token, self._known(name, content.token), content.parts, rows, content.added_after,
                                          content.oldest), key, brought)
 

@@ -55,7 +55,7 @@ def numbers_of(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[
 def stream_table(iri: str, key: Key = "", brought: frozenset[str] = frozenset()) -> str:
     """Name of the relation with a stream's facts, or what a shard has of them by a key, or what it is `brought` (ValiditySource): derived
     from the IRIs, never containing them."""
-    some = f"_{hashlib.sha256(' '.join(sorted(brought)).encode()).hexdigest()[:8]}" if brought else ""
+    some = f"_{hashlib.sha256(' '.join(sorted(brought)).encode()).hexdigest()[:16]}" if brought else ""
     return f"s_{hashlib.sha256(iri.encode()).hexdigest()[:16]}{key and f'_{key}'}{some}"
 
 

@@ -33,12 +33,10 @@ class Shares:
     def of(self, table: pa.Table, key: Key, brought: frozenset[str] = frozenset()) -> list[pa.Table]:
         """The rows for each shard, by the hash of a column's tokens: the same for the same token, whatever the table. Where `brought` names
         properties these are rows of them alone that a shard has not by their subjects."""
-        if brought:
+        shard = f"hash({key}) % {self.shards:d}"
+        if brought:     # a row that a shard has already goes behind all shards
             table = table.filter(pc.is_in(table["p"], pa.array(sorted(brought))))
-        shard_of = f"hash({{}}) % {self.shards:d}"
-        shard = shard_of.format(key)
-        if brought:     # the others are behind all shards
-            shard = f"CASE WHEN {shard} = {shard_of.format('s')} THEN {self.shards:d} ELSE {shard} END"
+            shard = f"CASE WHEN {shard} = hash(s) % {self.shards:d} THEN {self.shards:d} ELSE {shard} END"
         with registered(self._connection, _TOKENS, table.select(["s", key] if brought else [key]), self._views):
             statement = parsed(self._connection, f"SELECT {shard} AS shard FROM {_TOKENS}")
             shards = np.asarray(self._connection.execute(statement).fetchnumpy()["shard"], np.uint8)
