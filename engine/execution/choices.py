@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -106,13 +106,12 @@ class Choices:
         whole = due.compiled.under_all_rules or due.compiled    # a job that is made again may have the other
         ranges = needed(whole.statement.windows, due.evaluation)
         rows = sum(due.streams[iri].rows for iri in ranges)
-        if rows > self.closed_rows and (whole.closures or not self._stays):     # what came behind these windows is not evaluated with them
-            rows = sum(due.streams[iri].count_between(low, high) for iri, (low, high) in ranges.items())
         by_rounds = due.paths in ("sql", "graphframes") and bool(whole.text("sql", True).rounds)
         forced = self.force_executor or ("sql" if by_rounds else None)
         keeps = due.query not in self.too_large and forced != "sql" and self._keeps(due, whole.with_goal or whole, rows)
-        closed_rows = self.closed_rows * (self._tasks.shards if self._divides(replace(due, compiled=whole), rows) else 1)
-        alone = keeps or forced == "sql" or rows > closed_rows or due.query in self.too_large
+        shards = self._tasks.shards if self._divides(replace(due, compiled=whole), rows) else 1
+        can_close = self._can_close(due, ranges, rows, shards)
+        alone = keeps or forced == "sql" or not can_close or due.query in self.too_large
         compiled = whole if self._needs_all_rules(due.query, whole, alone) else whole.under_unique_names or whole
         due = replace(due, compiled=compiled)
         for each in (whole, compiled) if compiled is not whole else (whole,):
@@ -125,8 +124,10 @@ class Choices:
             keeps, compiled = False, compiled.by_representatives
             due = replace(due, compiled=compiled)
             self.closures.drop(due.query)
-        most = closed_rows if compiled.closures and not keeps else self._most_rows(due) if self._stays or keeps else LOCAL_ROWS
-        executor: ExecutorName = forced or ("local" if rows <= most and due.query not in self.too_large else "sql")
+        closes = bool(compiled.closures) and not keeps
+        most = self.closed_rows * shards if closes else self._most_rows(due) if self._stays or keeps else LOCAL_ROWS
+        fits = can_close if closes else rows <= most
+        executor: ExecutorName = forced or ("local" if fits and due.query not in self.too_large else "sql")
         closures = None
         if keeps and executor == "local":
             compiled, due = keeping, replace(due, compiled=keeping)
@@ -194,9 +195,19 @@ class Choices:
         self._equal.forget(query)
         self.sharing.forget(query)
 
+    def _can_close(self, due: Due, ranges: Mapping[str, tuple[int, int]], rows: int, shards: int) -> bool:
+        """Whether tasks make closures of windows over so many `rows`, as those of `shards` do together. What is newer than the windows, as
+        where evaluations lag behind their streams, is in no closure, but in tables that stay."""
+        most = self.closed_rows * shards
+        if rows <= most:
+            return True
+        if self._stays and rows > self._tasks.memory // RESIDENT_BYTES * shards:
+            return False
+        return sum(due.streams[iri].count_between(low, high) for iri, (low, high) in ranges.items()) <= most
+
     def _most_rows(self, due: Due) -> int:
-        """Over how many rows tasks evaluate a query, by what their tables may take. How one with closures is divided may take seconds to
-        know."""
+        """The most rows over which tasks evaluate a query, by the memory for their tables. Whether one with closures can be divided is not
+        asked here: that may take seconds."""
         several = self._tasks.shards > 1 and not due.compiled.closures
         divided = several and due.compiled.in_shards is not None and self._in_shards.get(due.query, True)
         return self._tasks.memory // RESIDENT_BYTES * (self._tasks.shards if divided else 1)

@@ -121,7 +121,13 @@ class StreamContent:
 
     def count_between(self, low_ms: int, high_ms: int) -> int:
         """How many facts have ``low <= t < high``."""
-        found: int = self.between(low_ms, high_ms, -1).num_rows
+        found = 0
+        for chunk in self.chunks:
+            if low_ms <= chunk.oldest and chunk.newest < high_ms:
+                found += chunk.table.num_rows
+            elif chunk.newest >= low_ms and chunk.oldest < high_ms:
+                times = chunk.table["t"]
+                found += pc.sum(pc.and_(pc.greater_equal(times, low_ms), pc.less(times, high_ms))).as_py()
         return found
 
     def after(self, position: int) -> pa.Table:
@@ -207,11 +213,11 @@ class Following:
         self._token = secrets.token_hex(4)      # workers may outlive an executor
         self._used: dict[str, frozenset[str]] = {}
 
-    def stream(self, name: str, content: StreamContent, key: Key = "", brought: frozenset[str] = frozenset()) -> Followed:
-        """The table of a stream, which is shared out by its key, or what each shard is `brought` (ValiditySource)."""
-        rows = content.count(brought) if brought else content.rows
+    def stream(self, name: str, content: StreamContent, key: Key = "", by_object: frozenset[str] = frozenset()) -> Followed:
+        """The table of a stream, which is shared out by its key, or, of properties `by_object`, by object (ValiditySource)."""
+        rows = content.count(by_object) if by_object else content.rows
         return self._shared_out(Followed(content.token, self._known(name, content.token), content.parts, rows, content.added_after,
-                                         content.oldest), key, brought)
+                                         content.oldest), key, by_object)
 
     def lacking(self, name: str, content: StreamContent) -> int:
         """How many rows of a stream the first shard's worker has not been brought."""
@@ -233,11 +239,12 @@ class Following:
     def _whole(self, name: str, token: str, table: pa.Table) -> Followed:
         return Followed(token, self._known(name, token), 1, table.num_rows, lambda part: table.slice(0, 0) if part else table)
 
-    def _shared_out(self, table: Followed, key: Key, brought: frozenset[str] = frozenset()) -> Followed:
+    def _shared_out(self, table: Followed, key: Key, by_object: frozenset[str] = frozenset()) -> Followed:
         shares = self._shares
         if not key or shares is None:
             return table
-        parts, lock = lru_cache(maxsize=2)(lambda part: shares.of(table.after(part), key, brought)), Lock()   # new rows, and all of them
+        parts = lru_cache(maxsize=2)(lambda part: shares.of(table.after(part), key, by_object))     # new rows, and all of them
+        lock = Lock()
 
         def share(part: int, shard: int) -> pa.Table:
             with lock:      # bundles of several shards are made side by side

@@ -46,6 +46,9 @@ WIDEST_ROWS = 4_000_000     # what the windows of all evaluations that are made 
 MOST_CONSTANTS = 200_000    # rows of what a schema entails: to bring workers more, and to join it, takes half a second and more
 _NOTHING = "SELECT CAST(0 AS BIGINT) AS tick WHERE FALSE"
 
+_Content = tuple[StreamContent, Key, frozenset[str]]
+"""A content, the key by which it is shared out, and the properties that it is of, by object (ValiditySource; empty: any)."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
@@ -85,7 +88,7 @@ class Executor:
         self._following = Following(tasks.shards) if stays else None
         self._homes = Homes(tasks.shards)
         self._sampled: dict[str, _Sampled] = {}   # by query, of its last evaluation
-        self._exchanges = frozenset[str]()     # the closures that shards make together now
+        self._made_together = frozenset[str]()     # the closures that shards make together now
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
         self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
 
@@ -377,13 +380,13 @@ class Executor:
         def run(tasks: list[Task], tables: Mapping[str, pa.Table]) -> Sequence[Found | Exception]:
             return self._in_one_job(jobs, tasks, tables)
 
-        before = self._exchanges
+        before = self._made_together
         made = frozenset(closing.name for job in jobs for closing in job.closings if closing.exchange is not None)
-        self._exchanges |= made
+        self._made_together |= made
         try:
             yield exchange(jobs, run) if made else Exchanged({}, {})
         finally:
-            self._exchanges = before
+            self._made_together = before
 
     def _run_bundled(self, in_shards: list[PlanJob], whole: list[PlanJob], exchanged: Exchanged, together: bool) -> None:
         jobs = [*in_shards, *whole]
@@ -454,7 +457,7 @@ class Executor:
         return self._run_tasks(tasks, {**self._tables(jobs), **(tables or {})})
 
     def _run_tasks(self, tasks: Sequence[Task], tables: Mapping[str, pa.Table | Followed]) -> Sequence[Found | Exception]:
-        alive = self._exchanges.union(self.programs.marks, *(closures.states for closures in self._closures.values()))
+        alive = self._made_together.union(self.programs.marks, *(closures.states for closures in self._closures.values()))
         if self._following is None:
             return self._tasks.run(tasks, tables, alive if self._forgets else None)
         found = self._tasks.run(tasks, tables, alive | self._following.used, may_stay=True)
@@ -468,7 +471,7 @@ class Executor:
         """What the jobs may see, by table name: all that is followed, else the slices of content that they need."""
         found: dict[str, pa.Table | Followed] = {}
         ranges: dict[str, tuple[int, int]] = {}
-        contents: dict[str, _Share] = {}
+        contents: dict[str, _Content] = {}
         for job in jobs:
             found.update(job.own)
             for name, table in job.constants.items():
@@ -476,7 +479,7 @@ class Executor:
             if job.step is not None:
                 continue
             contents |= _contents(job.due, job.read)
-            contents |= {name: (job.due.streams[iri], "o", brought) for name, (iri, brought) in job.brought.items()}
+            contents |= {name: (job.due.streams[iri], "o", properties) for name, (iri, properties) in job.by_object.items()}
             for iri, table in job.due.graphs.items():
                 for key in KEYS:
                     if not key or graph_table(iri, key) in job.read:
@@ -486,9 +489,9 @@ class Executor:
                 name = stream_table(iri)
                 before = ranges.get(name, (low, high))
                 ranges[name] = min(low, before[0]), max(high, before[1])
-        for name, (content, key, brought) in contents.items():
+        for name, (content, key, by_object) in contents.items():
             found[name] = (content.between(*ranges[name], -1) if self._following is None
-                           else self._following.stream(name, content, key, brought))
+                           else self._following.stream(name, content, key, by_object))
         return found
 
     def _close_ahead(self, jobs: list[PlanJob]) -> list[list[Found | Exception]]:
@@ -529,11 +532,7 @@ class Executor:
                 for answer in answers]
 
 
-_Share = tuple[StreamContent, Key, frozenset[str]]
-"""A content, the key by which it is shared out, and the properties of which shards are brought facts (ValiditySource; empty: all)."""
-
-
-def _contents(due: Due, names: frozenset[str]) -> dict[str, _Share]:
+def _contents(due: Due, names: frozenset[str]) -> dict[str, _Content]:
     """The contents that tables of these names follow."""
     return {name: (content, key, frozenset[str]()) for iri, content in due.streams.items() for key in KEYS
             if (name := stream_table(iri, key)) in names}

@@ -47,8 +47,8 @@ class PlanJob:
     its parameters, `panes` what it asks of panes, `answer` is there when it was. A program with a time of its own has a `step` in place
     of a text. Its `closures` are kept, or made for it alone (None). Those of one `shape` can be evaluated together, with typed columns
     where they are `typed`. Its windows have objects of these `kinds` only. Its `own` tables are of this evaluation, those of `constants`
-    are the same in each. `parts` are evaluated by shards before; where it `is_part` the only one gives the answer. What these are `brought`
-    of streams, by table name: the stream's IRI and the properties (ValiditySource)."""
+    are the same in each. `parts` are evaluated by shards before; where it `is_part` the only one gives the answer. `by_object`: by
+    table name, the IRI of the stream and the properties of which it is what shards have for their objects (ValiditySource)."""
 
     due: Due
     evaluation: Evaluation
@@ -71,7 +71,7 @@ class PlanJob:
     kinds: Kinds = ANY_KIND
     parts: tuple[Part, ...] = ()
     is_part: bool = False
-    brought: Mapping[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
+    by_object: Mapping[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
     answer: Found | BaseException | None = field(default=None)
 
     @property

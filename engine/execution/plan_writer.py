@@ -67,14 +67,14 @@ class _Writer:
             rounds=tuple((part, *text.pairs(self._below(text), part)) for part in text.rounds),
             panes=lambda: self._panes(self._written()), given=lambda: self._numbers(text), shape=shape, typed=choice.typed,
             kinds=self._kinds, parts=tuple(map(self._part, range(len(text.parts)))), is_part=bool(text.parts) and not text.select,
-            brought=self._brought(texts))
+            by_object=self._by_object(texts))
 
-    def _brought(self, texts: Sequence[ClosureText]) -> dict[str, tuple[str, frozenset[str]]]:
+    def _by_object(self, texts: Sequence[ClosureText]) -> dict[str, tuple[str, frozenset[str]]]:
         found = {}
         for leaf in (leaf for closure in texts for leaf in closure.source.base):
-            if isinstance(leaf, ValiditySource) and leaf.brought:
+            if isinstance(leaf, ValiditySource) and leaf.by_object:
                 iri = self._windows[leaf.index].stream
-                found[stream_table(iri, leaf.key, leaf.brought)] = iri, leaf.brought
+                found[stream_table(iri, leaf.key, leaf.by_object)] = iri, leaf.by_object
         return found
 
     def _made_anew(self, texts: Sequence[ClosureText], closer: ExecutorName) -> tuple[Closing, ...]:

@@ -45,7 +45,7 @@ def divided(closed: ClosedSource) -> ClosedSource | None:
     facts = [part for part in closed.base if isinstance(part, ValiditySource)]
     base = [replace(part, key="s") for part in facts]
     if made.by_object:
-        base += [replace(part, key="o", brought=made.by_object) for part in facts]
+        base += [replace(part, key="o", by_object=made.by_object) for part in facts]
     return replace(closed, name=f"{closed.name}_shared", base=tuple(base), exchange=made)
 
 

@@ -33,11 +33,11 @@ class WindowSource:
 @dataclass(frozen=True, slots=True)
 class ValiditySource:
     """The facts of the stream of window number `index`, a window of time, with the points between which it shows them; in a shard what it
-    has of that by the `key`. Where `brought` names properties these are facts of them alone, whose subjects are of other shards' share."""
+    has of that by the `key`. With `by_object`, only facts with these properties whose subject is in another shard's share."""
 
     index: int
     key: Key = ""
-    brought: frozenset[str] = frozenset()
+    by_object: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,7 +201,7 @@ def _base(source: ClosedSource, columns: Sequence[str], read: Collection[str] | 
     for part in source.base:
         asked = [*(["g IS NOT NULL"] if source.has_items else []), *([] if read is None else [_among("p", read, dialect)])]
         rows = found
-        if isinstance(part, ValiditySource) and part.brought:
+        if isinstance(part, ValiditySource) and part.by_object:
             rows = brought
         sight = 2 << source.view_lengths.index(part.length_ms) if isinstance(part, ViewSource) else 1
         made = {"reported": "CAST(0 AS TINYINT) AS reported", "sight": f"{sight} AS sight"}

@@ -52,11 +52,11 @@ def numbers_of(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[
 
 
 @lru_cache(maxsize=MOST_NAMES)
-def stream_table(iri: str, key: Key = "", brought: frozenset[str] = frozenset()) -> str:
-    """Name of the relation with a stream's facts, or what a shard has of them by a key, or what it is `brought` (ValiditySource): derived
-    from the IRIs, never containing them."""
-    some = f"_{hashlib.sha256(' '.join(sorted(brought)).encode()).hexdigest()[:16]}" if brought else ""
-    return f"s_{hashlib.sha256(iri.encode()).hexdigest()[:16]}{key and f'_{key}'}{some}"
+def stream_table(iri: str, key: Key = "", by_object: frozenset[str] = frozenset()) -> str:
+    """Name of the relation with a stream's facts, or what a shard has of them by a key; of some properties only `by_object`
+    (ValiditySource). It is derived from the IRIs, and never contains them."""
+    suffix = f"_{hashlib.sha256(' '.join(sorted(by_object)).encode()).hexdigest()[:16]}" if by_object else ""
+    return f"s_{hashlib.sha256(iri.encode()).hexdigest()[:16]}{key and f'_{key}'}{suffix}"
 
 
 @lru_cache(maxsize=MOST_NAMES)
@@ -244,7 +244,7 @@ def _validity_text(leaf: ValiditySource, source: StreamSource, evaluation: Evalu
     assert isinstance(source.window, TimeWindow)
     step, start = (ON_CHANGE_STEP, 0) if evaluation.on_change else (source.window.step_ms, evaluation.start_at_ms)
     first, last = closes(source.window, step, start)
-    table = stream_table(source.stream, leaf.key, leaf.brought) if new is None else new[source.stream]
+    table = stream_table(source.stream, leaf.key, leaf.by_object) if new is None else new[source.stream]
     points = f"2 * {first} - 1 AS lo, 2 * ({last} + {step}) - 2 AS hi"
     facts = f"SELECT {points}, {TRIPLE_COLUMNS} FROM {table} WHERE position > {evaluation.since}"
     earliest, latest = evaluation_point(evaluation.ticks[0]), evaluation_point(evaluation.ticks[-1])
@@ -355,8 +355,8 @@ def tables(leaves: Sequence[Base], streams: Sequence[StreamSource]) -> set[str]:
                 found.add(graph_table(iri, key))
             case WindowSource(index=index, key=key):
                 found.add(stream_table(streams[index].stream, key))
-            case ValiditySource(index=index, key=key, brought=brought):
-                found.add(stream_table(streams[index].stream, key, brought))
+            case ValiditySource(index=index, key=key, by_object=by_object):
+                found.add(stream_table(streams[index].stream, key, by_object))
             case ViewSource(index=index) | ItemsSource(index=index):
                 found.add(stream_table(streams[index].stream))
     return found

@@ -30,14 +30,14 @@ class Shares:
     def _connection(self) -> duckdb.DuckDBPyConnection:
         return connect(in_order=True)
 
-    def of(self, table: pa.Table, key: Key, brought: frozenset[str] = frozenset()) -> list[pa.Table]:
-        """The rows for each shard, by the hash of a column's tokens: the same for the same token, whatever the table. Where `brought` names
-        properties these are rows of them alone that a shard has not by their subjects."""
+    def of(self, table: pa.Table, key: Key, by_object: frozenset[str] = frozenset()) -> list[pa.Table]:
+        """The rows for each shard, by the hash of a column's tokens: the same for the same token, whatever the table. With
+        `by_object`, only rows with these properties, unless the shard has them for their subject too."""
         shard = f"hash({key}) % {self.shards:d}"
-        if brought:     # a row that a shard has already goes behind all shards
-            table = table.filter(pc.is_in(table["p"], pa.array(sorted(brought))))
+        if by_object:   # what a shard has for its subject is sorted behind all shards, and left out
+            table = table.filter(pc.is_in(table["p"], pa.array(sorted(by_object))))
             shard = f"CASE WHEN {shard} = hash(s) % {self.shards:d} THEN {self.shards:d} ELSE {shard} END"
-        with registered(self._connection, _TOKENS, table.select(["s", key] if brought else [key]), self._views):
+        with registered(self._connection, _TOKENS, table.select(["s", key] if by_object else [key]), self._views):
             statement = parsed(self._connection, f"SELECT {shard} AS shard FROM {_TOKENS}")
             shards = np.asarray(self._connection.execute(statement).fetchnumpy()["shard"], np.uint8)
         order = np.argsort(shards, kind="stable")    # linear for numbers of a byte

@@ -89,8 +89,8 @@ def test_what_is_brought_has_some_properties_and_is_not_there_by_subject() -> No
     table = pa.table({column: [f"<{column}{n % many}>" for n in range(200)] for column, many in (("s", 37), ("p", 3), ("o", 23))})
     shares = Shares(3)
     subjects, objects = (shares.of(table, key) for key in ("s", "o"))
-    brought = shares.of(table, "o", frozenset(("<p0>", "<p2>")))
-    for at_home, by_object, found in zip(subjects, objects, brought, strict=True):
+    by_object = shares.of(table, "o", frozenset(("<p0>", "<p2>")))
+    for at_home, by_object, found in zip(subjects, objects, by_object, strict=True):
         here = at_home.to_pylist()
         wanted = [row for row in by_object.to_pylist() if row["p"] != "<p1>" and row not in here]
         assert wanted and found.to_pylist() == wanted
