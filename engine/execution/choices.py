@@ -32,7 +32,8 @@ SHARED_BY = 4           # so many queries share what patterns find without their
 MOST_NEW = 0.25         # the share of a window that may be new at each evaluation, where what its patterns find is kept
 KEPT_ROWS = 4_000       # above so many rows of windows closures are kept, if little changes (`_keeps`)
 SHARD_ROWS = 20_000     # from so many rows of windows on a query is evaluated in shards, where there are several and it can be
-CLOSED_SHARDS = 50      # so many times as many where it has closures: to make one, two shards take 1.5 times as long as one in all
+CLOSED_SHARDS = 50      # so many times as many where it has closures: to make one, two shards take 1.3 times as long as one in all
+HELD = 8                # so many rows of a table take what one takes of which a closure is made (100 and some 900 bytes)
 NO_LIMIT = 1 << 60
 CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
 
@@ -110,24 +111,24 @@ class Choices:
         forced = self.force_executor or ("sql" if by_rounds else None)
         keeps = due.query not in self.too_large and forced != "sql" and self._keeps(due, whole.with_goal or whole, rows)
         shards = self._tasks.shards if self._divides(replace(due, compiled=whole), rows) else 1
-        can_close = self._can_close(due, ranges, rows, shards)
-        alone = keeps or forced == "sql" or not can_close or due.query in self.too_large
+        to_close, most_closed = self._rows_to_close(due, ranges, rows), self.closed_rows * shards
+        alone = keeps or forced == "sql" or to_close > most_closed or due.query in self.too_large
         compiled = whole if self._needs_all_rules(due.query, whole, alone) else whole.under_unique_names or whole
         due = replace(due, compiled=compiled)
         for each in (whole, compiled) if compiled is not whole else (whole,):
             each.adapt(rows, lambda: merge_estimates([*(content.estimate() for content in due.streams.values()),
                                                       *map(table_estimate, due.graphs.values())]))
         keeping = compiled.with_goal or compiled
-        by_representatives = self._by_representatives(due, rows, keeps)
+        by_representatives = self._by_representatives(due, to_close, keeps)
         if by_representatives:
             assert compiled.by_representatives is not None
             keeps, compiled = False, compiled.by_representatives
             due = replace(due, compiled=compiled)
             self.closures.drop(due.query)
-        closes = bool(compiled.closures) and not keeps
-        most = self.closed_rows * shards if closes else self._most_rows(due) if self._stays or keeps else LOCAL_ROWS
-        fits = can_close if closes else rows <= most
-        executor: ExecutorName = forced or ("local" if fits and due.query not in self.too_large else "sql")
+        counted, most = rows, self._most_rows(due) if self._stays or keeps else LOCAL_ROWS
+        if compiled.closures and not keeps:
+            counted, most = to_close, most_closed
+        executor: ExecutorName = forced or ("local" if counted <= most and due.query not in self.too_large else "sql")
         closures = None
         if keeps and executor == "local":
             compiled, due = keeping, replace(due, compiled=keeping)
@@ -135,7 +136,7 @@ class Choices:
         typed = not compiled.undecided and not any(due.streams[iri].hard for iri in ranges)
         form: Form = "plain"
         if executor == "sql":
-            why = self._why_sql(due, rows, most, by_rounds)
+            why = self._why_sql(due, counted, most, by_rounds)
         else:
             form, why = self._sampling(due, rows)
         if by_representatives:
@@ -166,7 +167,7 @@ class Choices:
         elif executor == "sql" and compiled.closures:
             # Plans run side by side in one session, so the names of a query's closures end in its hash: its own may hold '-' and '.'.
             compiled = compiled.with_own_closures(hashlib.sha256(due.query.encode()).hexdigest()[:8], static=True)
-        ahead = executor == "sql" and rows <= self.closed_rows and due.query not in self.too_large
+        ahead = executor == "sql" and to_close <= self.closed_rows and due.query not in self.too_large
         return Choice(due, compiled, executor, strategy, form, why, rows, typed, closures, ahead)
 
     def keep_whole(self, query: str) -> None:
@@ -195,15 +196,13 @@ class Choices:
         self._equal.forget(query)
         self.sharing.forget(query)
 
-    def _can_close(self, due: Due, ranges: Mapping[str, tuple[int, int]], rows: int, shards: int) -> bool:
-        """Whether tasks make closures of windows over so many `rows`, as those of `shards` do together. What is newer than the windows, as
-        where evaluations lag behind their streams, is in no closure, but in tables that stay."""
-        most = self.closed_rows * shards
-        if rows <= most:
-            return True
-        if self._stays and rows > self._tasks.memory // RESIDENT_BYTES * shards:
-            return False
-        return sum(due.streams[iri].count_between(low, high) for iri, (low, high) in ranges.items()) <= most
+    def _rows_to_close(self, due: Due, ranges: Mapping[str, tuple[int, int]], rows: int) -> int:
+        """Of how many rows closures are made, of so many that are held: where these are many, of those that windows show. The others, as
+        there are where evaluations lag behind their streams, take memory only, in tables that stay."""
+        if rows <= self.closed_rows:
+            return rows
+        shown = sum(due.streams[iri].count_between(low, high) for iri, (low, high) in ranges.items())
+        return shown + (rows - shown) // HELD if self._stays else shown
 
     def _most_rows(self, due: Due) -> int:
         """The most rows over which tasks evaluate a query, by the memory for their tables. Whether one with closures can be divided is not

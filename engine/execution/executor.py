@@ -47,7 +47,7 @@ MOST_CONSTANTS = 200_000    # rows of what a schema entails: to bring workers mo
 _NOTHING = "SELECT CAST(0 AS BIGINT) AS tick WHERE FALSE"
 
 _Content = tuple[StreamContent, Key, frozenset[str]]
-"""A content, the key by which it is shared out, and the properties that it is of, by object (ValiditySource; empty: any)."""
+"""A content, the key by which it is shared out, and the properties of which facts are brought by object (empty: the whole content)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class PlanJob:
     of a text. Its `closures` are kept, or made for it alone (None). Those of one `shape` can be evaluated together, with typed columns
     where they are `typed`. Its windows have objects of these `kinds` only. Its `own` tables are of this evaluation, those of `constants`
     are the same in each. `parts` are evaluated by shards before; where it `is_part` the only one gives the answer. `by_object`: by
-    table name, the IRI of the stream and the properties of which it is what shards have for their objects (ValiditySource)."""
+    table name, the IRI of the stream and the properties of which shards are brought facts by object (ValiditySource)."""
 
     due: Due
     evaluation: Evaluation

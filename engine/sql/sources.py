@@ -53,8 +53,8 @@ def numbers_of(streams: Sequence[StreamSource], evaluation: Evaluation) -> dict[
 
 @lru_cache(maxsize=MOST_NAMES)
 def stream_table(iri: str, key: Key = "", by_object: frozenset[str] = frozenset()) -> str:
-    """Name of the relation with a stream's facts, or what a shard has of them by a key; of some properties only `by_object`
-    (ValiditySource). It is derived from the IRIs, and never contains them."""
+    """Name of the relation with a stream's facts, or what a shard has of them by a key; with `by_object`, what it is brought
+    of these properties (ValiditySource). It is derived from the IRIs, and never contains them."""
     suffix = f"_{hashlib.sha256(' '.join(sorted(by_object)).encode()).hexdigest()[:16]}" if by_object else ""
     return f"s_{hashlib.sha256(iri.encode()).hexdigest()[:16]}{key and f'_{key}'}{suffix}"
 

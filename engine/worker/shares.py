@@ -32,7 +32,7 @@ class Shares:
 
     def of(self, table: pa.Table, key: Key, by_object: frozenset[str] = frozenset()) -> list[pa.Table]:
         """The rows for each shard, by the hash of a column's tokens: the same for the same token, whatever the table. With
-        `by_object`, only rows with these properties, unless the shard has them for their subject too."""
+        `by_object`, only rows with these properties, except those that the shard already has by subject."""
         shard = f"hash({key}) % {self.shards:d}"
         if by_object:   # what a shard has for its subject is sorted behind all shards, and left out
             table = table.filter(pc.is_in(table["p"], pa.array(sorted(by_object))))

@@ -47,6 +47,14 @@ def test_what_is_read_stays_when_chunks_go() -> None:
     assert content.rows == 0 and shown.equals(facts(0))
 
 
+def test_facts_are_counted_by_time_and_by_property() -> None:
+    content = StreamContent()
+    for first in (0, 100, 200):
+        content.append(facts(first, 100))
+    assert [content.count_between(*times) for times in ((0, 300), (50, 250), (100, 200), (110, 120), (300, 400))] == [300, 200, 100, 10, 0]
+    assert content.count(frozenset(("<p>", "<q>"))) == 300 and content.count(frozenset(("<q>",))) == 0
+
+
 def test_a_full_disk_keeps_them_in_memory(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     def full(**_options: object) -> None:
         raise OSError(28, "No space left on device")

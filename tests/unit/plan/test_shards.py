@@ -90,9 +90,9 @@ def test_what_is_brought_has_some_properties_and_is_not_there_by_subject() -> No
     shares = Shares(3)
     subjects, objects = (shares.of(table, key) for key in ("s", "o"))
     by_object = shares.of(table, "o", frozenset(("<p0>", "<p2>")))
-    for at_home, by_object, found in zip(subjects, objects, by_object, strict=True):
+    for at_home, by_hash, found in zip(subjects, objects, by_object, strict=True):
         here = at_home.to_pylist()
-        wanted = [row for row in by_object.to_pylist() if row["p"] != "<p1>" and row not in here]
+        wanted = [row for row in by_hash.to_pylist() if row["p"] != "<p1>" and row not in here]
         assert wanted and found.to_pylist() == wanted
     assert [rows.num_rows for rows in shares.of(table, "o", frozenset(("<none>",)))] == [0, 0, 0]
     shares.close()
