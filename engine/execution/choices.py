@@ -111,7 +111,8 @@ class Choices:
         forced = self.force_executor or ("sql" if by_rounds else None)
         keeps = due.query not in self.too_large and forced != "sql" and self._keeps(due, whole.with_goal or whole, rows)
         shards = self._tasks.shards if self._divides(replace(due, compiled=whole), rows) else 1
-        to_close, most_closed = self._rows_to_close(due, ranges, rows), self.closed_rows * shards
+        to_close = self._rows_to_close(due, ranges, rows) if whole.closures else rows
+        most_closed = self.closed_rows * shards
         alone = keeps or forced == "sql" or to_close > most_closed or due.query in self.too_large
         compiled = whole if self._needs_all_rules(due.query, whole, alone) else whole.under_unique_names or whole
         due = replace(due, compiled=compiled)

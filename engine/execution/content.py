@@ -114,8 +114,7 @@ class StreamContent:
                 continue
             table = chunk.table
             if chunk.oldest < low_ms or chunk.newest >= high_ms or chunk.first <= since:
-                inside = pc.and_(pc.greater_equal(table["t"], low_ms), pc.less(table["t"], high_ms))
-                table = table.filter(pc.and_(inside, pc.greater(table["position"], since)))
+                table = table.filter(pc.and_(_inside(table, low_ms, high_ms), pc.greater(table["position"], since)))
             parts.append(table)
         return pa.concat_tables(parts) if parts else FACTS.empty_table()
 
@@ -126,8 +125,7 @@ class StreamContent:
             if low_ms <= chunk.oldest and chunk.newest < high_ms:
                 found += chunk.table.num_rows
             elif chunk.newest >= low_ms and chunk.oldest < high_ms:
-                times = chunk.table["t"]
-                found += pc.sum(pc.and_(pc.greater_equal(times, low_ms), pc.less(times, high_ms))).as_py()
+                found += pc.sum(_inside(chunk.table, low_ms, high_ms)).as_py()
         return found
 
     def after(self, position: int) -> pa.Table:
@@ -163,6 +161,11 @@ class Chunk:
     @cached_property
     def estimate(self) -> Estimate:
         return table_estimate(self.table)
+
+
+def _inside(table: pa.Table, low_ms: int, high_ms: int) -> pa.ChunkedArray:
+    """Which facts have ``low <= t < high``."""
+    return pc.and_(pc.greater_equal(table["t"], low_ms), pc.less(table["t"], high_ms))
 
 
 def mapped(table: pa.Table) -> pa.Table:
