@@ -20,7 +20,6 @@ import pyoxigraph
 import pytest
 
 from engine.compiler import Catalog, Compiled, compile_statement
-from engine.execution.choices import CLOSED_ROWS
 from engine.execution.executor import Executor
 from engine.execution.own_process import OwnProcess
 from engine.functions.terms import iri
@@ -80,7 +79,7 @@ class QueriesFailed(AssertionError):
 
 def pumped(records: Sequence[Record], parse: Callable[[str], Statement], *, executor: str | None = None, strategy: str | None = None,
            graphs: str | None = None, batches: int = 1, resumed: bool = False, tasks: OwnProcess | None = None,
-           read_rules: ParseRules = parse_rules, closed_rows: int = CLOSED_ROWS, without: frozenset[str] = frozenset(),
+           read_rules: ParseRules = parse_rules, closed_rows: int | None = None, without: frozenset[str] = frozenset(),
            killed: bool = False) -> list[ResultEvent]:
     """Run records through the pump in so many batches; `resumed` stops it after every other one and goes on from what was written,
     `killed` ends all worker processes of Spark between them. On the shared Spark, unless `tasks` are given to run in this process.

@@ -35,7 +35,7 @@ SHARD_ROWS = 20_000     # from so many rows of windows on a query is evaluated i
 CLOSED_SHARDS = 50      # so many times as many where it has closures: to make one, two shards take 1.3 times as long as one in all
 HELD = 8                # so many rows of a table take what one takes of which a closure is made (100 and some 900 bytes)
 NO_LIMIT = 1 << 60
-CLOSED_ROWS = 2_000_000    # a round of Spark jobs costs more than a whole closure in one task (docs/decisions.md)
+CLOSED_BYTES = 1_000    # of a worker's memory that a closure takes for each row of its windows, at most (docs/scale.md)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,14 @@ class Choices:
     """Chooses; remembers what was chosen (`made`, by query) and what was too large."""
 
     def __init__(self, tasks: Tasks, closures: QueryClosures, *, force_executor: ExecutorName | None, force_strategy: StrategyName | None,
-                 closed_rows: int, shard_rows: int, stays: bool, shared: Choices | None) -> None:
-        """Closures of more than `closed_rows` are made by rounds of Spark jobs; plans are evaluated in shards from `shard_rows` on. Whether
-        tables stay in the workers of `tasks`. What it knows of queries beyond one evaluation is that of `shared`, too."""
+                 closed_rows: int | None, shard_rows: int, stays: bool, shared: Choices | None) -> None:
+        """Closures of more than `closed_rows` (None: than a worker has memory for) are made by rounds of Spark jobs; plans are evaluated in
+        shards from `shard_rows` on. Whether tables stay in the workers of `tasks`. What it knows of queries beyond one evaluation is that
+        of `shared`, too."""
         self._tasks, self.closures = tasks, closures
         self.force_executor, self.force_strategy = force_executor, force_strategy
-        self.closed_rows, self._shard_rows, self._stays = closed_rows, shard_rows, stays
+        self.closed_rows = tasks.memory // CLOSED_BYTES if closed_rows is None else closed_rows
+        self._shard_rows, self._stays = shard_rows, stays
         self.made: dict[str, tuple[ExecutorName, StrategyName]] = {} if shared is None else shared.made
         self.too_large: set[str] = set() if shared is None else shared.too_large
         self._in_shards: dict[str, bool] = {}   # by query, whether it may be; known from its first evaluation over `shard_rows`
@@ -273,7 +275,9 @@ class Choices:
             return "it is made to be one of Spark SQL"
         if by_rounds and due.paths is not None:
             return f"its paths are to be closed {WORDS[due.paths]}"
-        return "it needs more memory than a worker has" if due.query in self.too_large else f"{rows} rows are more than {most}"
+        if due.query in self.too_large:
+            return "it needs more memory than a worker has"
+        return f"{rows} rows are more than the {most} for which a worker has memory"
 
     def _sampling(self, due: Due, rows: int) -> tuple[Form, str]:
         """Whether what its patterns find is kept, and in which relations, and why: those that many queries share cost little, however few

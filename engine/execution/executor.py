@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.execution.choices import CLOSED_ROWS, NO_LIMIT, SHARD_ROWS, Choices, StrategyName
+from engine.execution.choices import NO_LIMIT, SHARD_ROWS, Choices, StrategyName
 from engine.execution.content import Following, StreamContent
 from engine.execution.due import Answer, Due, ProgramPosition, failures, inconsistencies_at, split
 from engine.execution.exchange import Exchanged, alike, exchange
@@ -66,12 +66,12 @@ class Executor:
     take a choice away, for tests and benchmarks."""
 
     def __init__(self, tasks: Tasks, sql: SqlPlans | None = None, *, force_executor: ExecutorName | None = None,
-                 force_strategy: StrategyName | None = None, closed_rows: int = CLOSED_ROWS, shard_rows: int = SHARD_ROWS,
+                 force_strategy: StrategyName | None = None, closed_rows: int | None = None, shard_rows: int = SHARD_ROWS,
                  forgets: bool = True, states: Path | None = None, pump: Executor | None = None) -> None:
-        """`tasks` runs what is `local`, `sql` the rest; without it all is `local`. `closed_rows`: above it the closures of `sql` are made
-        by rounds of Spark jobs; `shard_rows`: from then on plans are evaluated in shards. `forgets`: workers forget the closures that it
-        does not keep. `states` is the folder for what programs with a time of their own hold (None: one of its own). `pump` is
-        the executor with which this one shares what is kept of each query."""
+        """`tasks` runs what is `local`, `sql` the rest; without it all is `local`. Closures of more than `closed_rows` (None: than a worker
+        has memory for) are made by rounds of Spark jobs; from `shard_rows` on plans are evaluated in shards. `forgets`: workers forget
+        the closures that it does not keep. `states` is the folder for what programs with a time of their own hold (None: one of its own).
+        `pump` is the executor with which this one shares what is kept of each query."""
         self._tasks = tasks
         self._sql: SqlPlans = sql or SqlPlans()
         self._forgets = forgets

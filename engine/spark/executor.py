@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.execution import executor, plan_job
-from engine.execution.choices import CLOSED_ROWS, StrategyName
+from engine.execution.choices import StrategyName
 from engine.execution.plan_job import CloseAhead, ExecutorName, PlanJob, Took
 from engine.facts import FACTS
 from engine.plan.graphs import Way
@@ -229,7 +229,7 @@ class Executor(executor.Executor):
     _sql: SqlPlans
 
     def __init__(self, session: Session, *, force_executor: ExecutorName | None = None, force_strategy: StrategyName | None = None,
-                 force_graphs: Way | None = None, closed_rows: int = CLOSED_ROWS, forgets: bool = True, states: Path | None = None) -> None:
+                 force_graphs: Way | None = None, closed_rows: int | None = None, forgets: bool = True, states: Path | None = None) -> None:
         jobs = Jobs(session)
         super().__init__(jobs, SqlPlans(session, jobs, force_graphs), force_executor=force_executor, force_strategy=force_strategy,
                          closed_rows=closed_rows, forgets=forgets, states=states)

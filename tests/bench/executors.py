@@ -44,6 +44,7 @@ from tests.shared import shared
 _WINDOW, _NEW, _STEPS, _MEMORY = 3_600_000, 0.2, 6, "8GB"    # triples of W1, how much is new, evaluations, what workers may take
 _TURNS = 4      # of the offers
 _LUBM, _CLOSED = 5, 30      # universities
+_BY_ROUNDS = 2_000_000      # rows: above it Spark SQL makes closures by rounds of jobs
 _LIMITS = EvaluationLimits(evaluation_ms=3_600_000)
 
 
@@ -122,7 +123,7 @@ def _measured(answers: Callable[[_Timed, Settings], Iterator[object]], beside: C
         session = start_session(from_environment(worker_memory=_MEMORY))
         try:
             session.warm_up()
-            executor = Executor(session, force_executor="sql" if by_sql else None)
+            executor = Executor(session, force_executor="sql", closed_rows=_BY_ROUNDS) if by_sql else Executor(session)
             timed = _Timed(executor)
             found = answers(timed, settings)
             first, before = next(found), (_seconds(beside, processes), _shuffled(session))

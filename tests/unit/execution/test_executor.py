@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from engine.compiler import Catalog, compile_statement
+from engine.execution.choices import CLOSED_BYTES
 from engine.execution.compiled import RESIDENT_BYTES
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
@@ -137,8 +138,8 @@ def test_only_tasks_of_the_pump_may_stay_where_tables_stay(tmp_path: Path) -> No
     assert tasks.may_stay == [True, False, False]
 
 
-@pytest.mark.parametrize(("closed_rows", "executor"), [(5, "sql"), (6, "local")])
-def test_what_windows_do_not_show_yet_makes_no_closure_too_large(closed_rows: int, executor: str) -> None:
+@pytest.mark.parametrize(("memory", "executor"), [(6 * CLOSED_BYTES - 1, "sql"), (6 * CLOSED_BYTES, "local")])
+def test_what_windows_do_not_show_yet_makes_no_closure_too_large_for_a_worker(memory: int, executor: str) -> None:
     text = "REGISTER QUERY q AS SELECT ?s FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s] USING RULES owl2rl WHERE { ?s <p> ?o ; ?q ?r }"
     compiled = compile_statement(parse(text), Catalog({S: "event"}, {}), "q")
     content = StreamContent()
@@ -146,6 +147,7 @@ def test_what_windows_do_not_show_yet_makes_no_closure_too_large(closed_rows: in
         item = tuple((f"<n{second}{number}>", "<p>", "<o>") for number in range(2))
         content.append(facts_of(encode([Event(second + 1, S, second * 1000, None, item, 0)])))
     with own_process() as tasks:
-        asked = Executor(tasks, Sql(), closed_rows=closed_rows)
+        tasks.memory = memory
+        asked = Executor(tasks, Sql())
         asked.evaluate([Due("q", compiled, (2000,), 0, {S: content}, {})])
     assert asked.ran["q"].executor == executor
