@@ -60,14 +60,14 @@ class Choices:
     """Chooses; remembers what was chosen (`made`, by query) and what was too large."""
 
     def __init__(self, tasks: Tasks, closures: QueryClosures, *, force_executor: ExecutorName | None, force_strategy: StrategyName | None,
-                 closed_rows: int | None, shard_rows: int, stays: bool, shared: Choices | None) -> None:
+                 closed_rows: int | None, shard_rows: int, stays: bool, divides: bool, shared: Choices | None) -> None:
         """Closures of more than `closed_rows` (None: than a worker has memory for) are made by rounds of Spark jobs; plans are evaluated in
-        shards from `shard_rows` on. Whether tables stay in the workers of `tasks`. What it knows of queries beyond one evaluation is that
-        of `shared`, too."""
+        shards from `shard_rows` on, if it `divides` them. Whether tables stay in the workers of `tasks`. What it knows of queries beyond
+        one evaluation is that of `shared`, too."""
         self._tasks, self.closures = tasks, closures
         self.force_executor, self.force_strategy = force_executor, force_strategy
         self.closed_rows = tasks.memory // CLOSED_BYTES if closed_rows is None else closed_rows
-        self._shard_rows, self._stays = shard_rows, stays
+        self.shard_rows, self._stays, self._several = shard_rows, stays, divides and tasks.shards > 1
         self.made: dict[str, tuple[ExecutorName, StrategyName]] = {} if shared is None else shared.made
         self.too_large: set[str] = set() if shared is None else shared.too_large
         self._in_shards: dict[str, bool] = {}   # by query, whether it may be; known from its first evaluation over `shard_rows`
@@ -81,13 +81,13 @@ class Choices:
         """Note what is evaluated together: a closure that queries share is made once, by shards together if all of these can be divided."""
         dues = list(dues)
         self._users = Counter(closed.name for due in dues for closed in due.compiled.closures)
-        whole = [due for due in dues if due.compiled.closures and self._tasks.shards > 1
+        whole = [due for due in dues if due.compiled.closures and self._several
                  and self._is_large(sum(content.rows for content in due.streams.values())) and not self._can_be_divided(due)]
         self._undivided = {closed.name for due in whole for closed in due.compiled.closures if not closed.is_static}
 
     def _is_large(self, rows: int) -> bool:
         """Whether closures over so many rows of windows are worth being made by shards together."""
-        return rows >= self._shard_rows * CLOSED_SHARDS
+        return rows >= self.shard_rows * CLOSED_SHARDS
 
     def _can_be_divided(self, due: Due) -> bool:
         """Whether shards can make the closures of a query together, for all that is known of it."""
@@ -128,7 +128,7 @@ class Choices:
             keeps, compiled = False, compiled.by_representatives
             due = replace(due, compiled=compiled)
             self.closures.drop(due.query)
-        counted, most = rows, self._most_rows(due) if self._stays or keeps else LOCAL_ROWS
+        counted, most = rows, self._most_rows(due) if self._stays or keeps or shards > 1 else LOCAL_ROWS
         if compiled.closures and not keeps:
             counted, most = to_close, most_closed
         executor: ExecutorName = forced or ("local" if counted <= most and due.query not in self.too_large else "sql")
@@ -205,20 +205,20 @@ class Choices:
         if rows <= self.closed_rows:
             return rows
         shown = sum(due.streams[iri].count_between(low, high) for iri, (low, high) in ranges.items())
-        return shown + (rows - shown) // HELD if self._stays else shown
+        return shown + (rows - shown) // HELD if self._stays or self._several else shown
 
     def _most_rows(self, due: Due) -> int:
         """The most rows over which tasks evaluate a query, by the memory for their tables. Whether one with closures can be divided is not
         asked here: that may take seconds."""
-        several = self._tasks.shards > 1 and not due.compiled.closures
+        several = self._several and not due.compiled.closures
         divided = several and due.compiled.in_shards is not None and self._in_shards.get(due.query, True)
         return self._tasks.memory // RESIDENT_BYTES * (self._tasks.shards if divided else 1)
 
     def _divides(self, due: Due, rows: int) -> bool:
         """Whether a plan is evaluated in shards: from some size on, so that its tables are not brought to others each time it changes."""
-        if self._tasks.shards < 2 or not self._stays or due.derived is not None:
+        if not self._several or due.derived is not None:
             return False
-        if due.query not in self._in_shards and rows < self._shard_rows:
+        if due.query not in self._in_shards and rows < self.shard_rows:
             return False
         if closed := due.compiled.closures:
             return self._is_large(rows) and all(one.name not in self._undivided for one in closed) and self._can_be_divided(due)
@@ -226,7 +226,7 @@ class Choices:
 
     def _why_by_one(self, compiled: Compiled, query: str, rows: int) -> str:
         """Why shards do not make its closures together, where these are so large; empty where they are not."""
-        if self._tasks.shards < 2 or not self._stays or not self._is_large(rows):
+        if not self._several or not self._is_large(rows):
             return ""
         if query in self._all_rules:
             return "a term was equal to another, or a literal to one of another datatype"

@@ -118,6 +118,10 @@ class StreamContent:
             parts.append(table)
         return pa.concat_tables(parts) if parts else FACTS.empty_table()
 
+    def overlapping(self, low_ms: int, high_ms: int) -> StreamContent:
+        """The chunks with facts of ``low <= t < high``, as a content of its own."""
+        return StreamContent(tuple(chunk for chunk in self.chunks if chunk.newest >= low_ms and chunk.oldest < high_ms), self.kinds)
+
     def count_between(self, low_ms: int, high_ms: int) -> int:
         """How many facts have ``low <= t < high``."""
         found = 0

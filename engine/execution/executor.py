@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -72,30 +73,34 @@ class Executor:
         has memory for) are made by rounds of Spark jobs; from `shard_rows` on plans are evaluated in shards. `forgets`: workers forget
         the closures that it does not keep. `states` is the folder for what programs with a time of their own hold (None: one of its own).
         `pump` is the executor with which this one shares what is kept of each query."""
-        self._tasks = tasks
+        self._tasks = tasks if pump is None else tasks.beside()
         self._sql: SqlPlans = sql or SqlPlans()
         self._forgets = forgets
         self._beside: Executor | None = None
         self._closures: QueryClosures = QueryClosures(tasks.work / "closures") if pump is None else pump._closures
         self._paces: Paces = Paces(self._evaluate, self._closures.drop, _fitting, None if pump is None else pump._paces.known)
-        stays = pump is None and forgets
+        self._stays = pump is None and forgets
         self._choices: Choices = Choices(
-            tasks, self._closures, force_executor=force_executor if sql is not None else "local", force_strategy=force_strategy,
-            closed_rows=closed_rows if sql is not None else NO_LIMIT, shard_rows=shard_rows, stays=stays,
-            shared=None if pump is None else pump._choices)
+            self._tasks, self._closures, force_executor=force_executor if sql is not None else "local", force_strategy=force_strategy,
+            closed_rows=closed_rows if sql is not None else NO_LIMIT, shard_rows=shard_rows, stays=self._stays,
+            divides=self._stays or pump is not None, shared=None if pump is None else pump._choices)
         self.ran: dict[str, Ran] = {} if pump is None else pump.ran
         self._shapes = Shapes()
-        self._following = Following(tasks.shards) if stays else None
-        self._homes = Homes(tasks.shards)
+        self._following = Following(self._tasks.shards)
+        self._homes = Homes(self._tasks.shards)
+        self._in_shards = threading.RLock()     # beside the pump one thread at a time has the shards
+        self._brought: Mapping[str, StreamContent] = {}   # what these are brought for it, by stream: they have no older part of it
         self._sampled: dict[str, _Sampled] = {}   # by query, of its last evaluation
         self._made_together = frozenset[str]()     # the closures that shards make together now
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
         self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
 
     def beside(self) -> Executor:
-        """One for other threads: it shares what is kept of each query, and has views and segments of its own."""
+        """One for other threads: it shares what is kept of each query, and has views, segments and shards of its own. In these nothing
+        stays."""
         self._beside = Executor(self._tasks, self._sql.beside(), force_executor=self._choices.force_executor,
-                                force_strategy=self._choices.force_strategy, closed_rows=self._choices.closed_rows, pump=self)
+                                force_strategy=self._choices.force_strategy, closed_rows=self._choices.closed_rows,
+                                shard_rows=self._choices.shard_rows, pump=self)
         return self._beside
 
     @property
@@ -154,9 +159,9 @@ class Executor:
     def bring_ahead(self, queries: Collection[str], patience_ms: int) -> None:
         """Bring workers what has come of the streams that they follow, and let what is kept for these queries take it in, while nothing is
         due: else an answer would wait for all of it. What takes longer than `patience_ms`, or fails, is left to the evaluation."""
-        following = self._following
-        if following is None:
+        if not self._stays:
             return
+        following = self._following
         lacking: dict[str, int] = {}
         tables: dict[str, pa.Table | Followed] = {}
         tasks: dict[str, Task] = {}
@@ -165,7 +170,7 @@ class Executor:
             if sampled is None:
                 continue
             due = sampled.due
-            contents = _contents(due, sampled.tables)
+            contents = _contents(due.streams, sampled.tables)
             lacking |= {name: following.lacking(name, content) for name, (content, *_) in contents.items() if name not in lacking}
             new, rows = sum(lacking[name] for name in contents), sum(content.rows for content, *_ in contents.values())
             if new < AHEAD_ROWS or max(new, due.compiled.changing * rows) <= AT_ONCE_ROWS:
@@ -193,10 +198,10 @@ class Executor:
         self._homes.forget(query)
         self._sql.forget(query)
         self.programs.forget(query)
-        if self._following is not None:
-            self._following.forget(query)
+        self._following.forget(query)
         if self._beside is not None:
             self._beside._sql.forget(query)
+            self._beside._choices.forget(query)
 
     def retain(self, states: Mapping[str, ProgramPosition | None]) -> None:
         """What programs with a time of their own hold is needed from these positions on, by query: what came before goes."""
@@ -213,18 +218,14 @@ class Executor:
         self._sql.end()
         self._closures.close()
         self._sql.close()
-        self._end_following()
+        self._following.close()
 
     def abandon(self) -> None:
         """End the threads where Spark has gone: there is nothing to drop."""
         if self._beside is not None:
             self._beside.abandon()
         self._sql.abandon()
-        self._end_following()
-
-    def _end_following(self) -> None:
-        if self._following is not None:
-            self._following.close()
+        self._following.close()
 
     # -- choosing
 
@@ -243,7 +244,7 @@ class Executor:
 
     def _home(self, job: PlanJob) -> int:
         """The shard whose worker runs a job that is not divided: closures, and rules with a time of their own, are spread over all."""
-        if self._following is None or job.kept or job.parts or job.step is None and not job.closings:
+        if not self._stays or job.kept or job.parts or job.step is None and not job.closings:
             return 0
         own = {closing.name for closing in job.closings if not closing.static} or {closing.name for closing in job.closings}
         return self._homes.of(job.due.query, frozenset(own or {job.due.query}))
@@ -369,9 +370,16 @@ class Executor:
         if not jobs:
             return
         in_shards, whole = [job for job in jobs if job.parts], [job for job in jobs if not job.parts]
-        for group in alike(in_shards) or [[]]:
-            with self._exchanged(group) as exchanged:
-                self._run_bundled([job for job in group if job.answer is None], whole, exchanged, together)
+        if not self._stays or not in_shards:
+            self._run_bundled([], whole, Exchanged({}, {}), together)
+            whole = []
+        for group in alike(in_shards):
+            with self._in_shards:
+                self._brought = {} if self._stays else _shown_by(group)
+                with self._exchanged(group) as exchanged:
+                    self._run_bundled([job for job in group if job.answer is None], whole, exchanged, together)
+                for job in group if not self._stays else ():
+                    self._following.forget(job.due.query)
             whole = []
 
     @contextmanager
@@ -451,14 +459,18 @@ class Executor:
     def _in_one_job(self, jobs: Sequence[PlanJob], tasks: Sequence[Task],
                     tables: Mapping[str, pa.Table] | None = None) -> Sequence[Found | Exception]:
         """What the tasks of some jobs give, all run in one go, beside `tables` of their own."""
-        if self._following is not None:
+        if self._follows(jobs):
             for job in jobs:
                 self._following.use(job.due.query, job.read | {step.text.name for step in job.all_kept})
         return self._run_tasks(tasks, {**self._tables(jobs), **(tables or {})})
 
+    def _follows(self, jobs: Sequence[PlanJob]) -> bool:
+        """Whether workers have tables that are brought what is new."""
+        return self._stays or any(job.parts for job in jobs)
+
     def _run_tasks(self, tasks: Sequence[Task], tables: Mapping[str, pa.Table | Followed]) -> Sequence[Found | Exception]:
         alive = self._made_together.union(self.programs.marks, *(closures.states for closures in self._closures.values()))
-        if self._following is None:
+        if not self._stays and not any(task.in_shards or task.gathers for task in tasks):
             return self._tasks.run(tasks, tables, alive if self._forgets else None)
         found = self._tasks.run(tasks, tables, alive | self._following.used, may_stay=True)
         for name, table in tables.items():
@@ -469,29 +481,31 @@ class Executor:
 
     def _tables(self, jobs: Sequence[PlanJob]) -> dict[str, pa.Table | Followed]:
         """What the jobs may see, by table name: all that is followed, else the slices of content that they need."""
+        following = self._following if self._follows(jobs) else None
         found: dict[str, pa.Table | Followed] = {}
         ranges: dict[str, tuple[int, int]] = {}
         contents: dict[str, _Content] = {}
         for job in jobs:
             found.update(job.own)
             for name, table in job.constants.items():
-                found[name] = table if self._following is None else self._following.constants(name, table)
+                found[name] = table if following is None else following.constants(name, table)
             if job.step is not None:
                 continue
-            contents |= _contents(job.due, job.read)
-            contents |= {name: (job.due.streams[iri], "o", properties) for name, (iri, properties) in job.by_object.items()}
+            streams = {**job.due.streams, **self._brought} if following is not None else job.due.streams
+            contents |= _contents(streams, job.read)
+            contents |= {name: (streams[iri], "o", properties) for name, (iri, properties) in job.by_object.items()}
             for iri, table in job.due.graphs.items():
                 for key in KEYS:
                     if not key or graph_table(iri, key) in job.read:
                         name = graph_table(iri, key)
-                        found[name] = table if self._following is None else self._following.graph(name, table, key)
-            for iri, (low, high) in needed(job.due.compiled.statement.windows, job.evaluation).items() if self._following is None else ():
+                        found[name] = table if following is None else following.graph(name, table, key)
+            for iri, (low, high) in needed(job.due.compiled.statement.windows, job.evaluation).items() if following is None else ():
                 name = stream_table(iri)
                 before = ranges.get(name, (low, high))
                 ranges[name] = min(low, before[0]), max(high, before[1])
         for name, (content, key, by_object) in contents.items():
-            found[name] = (content.between(*ranges[name], -1) if self._following is None
-                           else self._following.stream(name, content, key, by_object))
+            found[name] = (content.between(*ranges[name], -1) if following is None
+                           else following.stream(name, content, key, by_object))
         return found
 
     def _close_ahead(self, jobs: list[PlanJob]) -> list[list[Found | Exception]]:
@@ -532,10 +546,22 @@ class Executor:
                 for answer in answers]
 
 
-def _contents(due: Due, names: frozenset[str]) -> dict[str, _Content]:
+def _contents(streams: Mapping[str, StreamContent], names: frozenset[str]) -> dict[str, _Content]:
     """The contents that tables of these names follow."""
-    return {name: (content, key, frozenset[str]()) for iri, content in due.streams.items() for key in KEYS
+    return {name: (content, key, frozenset[str]()) for iri, content in streams.items() for key in KEYS
             if (name := stream_table(iri, key)) in names}
+
+
+def _shown_by(jobs: Sequence[PlanJob]) -> dict[str, StreamContent]:
+    """Of the streams of jobs for the same evaluation times the chunks that their windows show."""
+    ranges: dict[str, tuple[int, int]] = {}
+    contents: dict[str, StreamContent] = {}
+    for job in jobs:
+        for iri, (low, high) in needed(job.due.compiled.statement.windows, job.evaluation).items():
+            before = ranges.get(iri, (low, high))
+            ranges[iri] = min(low, before[0]), max(high, before[1])
+            contents.setdefault(iri, job.due.streams[iri])
+    return {iri: content.overlapping(*ranges[iri]) for iri, content in contents.items()}
 
 
 def _needs_all_rules(job: PlanJob) -> bool:

@@ -1,5 +1,7 @@
 """Tasks that run in this process, one after another: what is small is done before a JVM would have started."""
 
+from __future__ import annotations
+
 import tempfile
 import threading
 import time
@@ -23,7 +25,8 @@ class OwnProcess:
     `work` is a folder for what is kept. From any thread: tasks of several wait for each other."""
 
     def __init__(self, work: Path, threads: int | None = None, shards: int = 1) -> None:
-        self.work, self.memory, self.shards = work, memory_bytes(), shards
+        self.work, self.memory, self.shards, self._threads = work, memory_bytes(), shards, threads
+        self._beside: list[OwnProcess] = []
         self._connections = [connect(given_memory(), threads or processors()) for _ in range(shards)]
         self._told: dict[int, frozenset[str] | None] = {}
         self._running: frozenset[str] = frozenset()
@@ -94,9 +97,10 @@ class OwnProcess:
     def cancel(self, query: str) -> None:
         """End the tasks of a query; what runs beside it is run again. It runs no more until it is forgotten. From any thread."""
         self._cancelled.add(query)
-        with self._ending:
-            if query in self._running:
-                self._interrupt()
+        for one in (self, *self._beside):
+            with one._ending:
+                if query in one._running:
+                    one._interrupt()
 
     def _interrupt(self) -> None:
         for connection in self._connections:
@@ -105,8 +109,17 @@ class OwnProcess:
     def forget(self, query: str) -> None:
         self._cancelled.discard(query)
 
+    def beside(self) -> OwnProcess:
+        """Databases of their own, for tasks of other threads; to cancel and forget a query is for both."""
+        other = OwnProcess(self.work, self._threads, self.shards)
+        other._cancelled = self._cancelled
+        self._beside.append(other)
+        return other
+
     def close(self) -> None:
         """Drop the database, unless something runs in it that no interrupt ends."""
+        for other in self._beside:
+            other.close()
         if not self._stuck:
             for connection in self._connections:
                 close(connection)

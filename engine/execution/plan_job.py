@@ -117,6 +117,9 @@ class Tasks(Protocol):
     def forget(self, query: str) -> None:
         """A query is gone."""
 
+    def beside(self) -> Tasks:
+        """What runs tasks beside these, of other threads; to cancel and forget a query is for both."""
+
 
 class SqlPlans:
     """Runs plans as Spark SQL; `graph_choices` says by query how the graph problems of the last one were solved. This one stands where

@@ -1,7 +1,8 @@
 """What is evaluated beside the pump: one-shot queries, each in a thread of its own and cancelled when its time is over, and registered
 queries that are slow.
 
-A task of Spark is not pre-empted. So at most one less of them run at once than Spark has slots: the pump always finds one.
+A task of Spark is not pre-empted. So at most one less of them run at once than Spark has slots: the pump always finds one. Queries that
+share a closure, and are slow since it is, are evaluated together: it is made once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.execution.due import Answer, Due, failures
@@ -21,6 +24,21 @@ if TYPE_CHECKING:
     from engine.spark.session import Session
 
 _LOOK_S = 0.2
+_OTHERS_S = 0.1     # that an evaluation waits for others with its closures, which come at nearly the same time
+
+
+@dataclass(eq=False, slots=True)
+class _Asked:
+    """Evaluations that a thread waits for; `found` are their answers, and the ms that they took."""
+
+    due: Due
+    given_up: Callable[[], bool]
+    found: Future[tuple[list[Answer], float]] = field(default_factory=Future)
+
+    @property
+    def closures(self) -> frozenset[str]:
+        """The names of the closures of its windows."""
+        return frozenset(closure.name for closure in self.due.compiled.closures if not closure.is_static)
 
 
 class Beside:
@@ -29,23 +47,64 @@ class Beside:
 
     def __init__(self, executor: AnyExecutor, session: Session, free: threading.Semaphore) -> None:
         self._executor, self._session, self._free = executor, session, free
+        self._waiting: list[_Asked] = []
+        self._lock = threading.Lock()   # of what waits
 
     def evaluate(self, due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
-        """The answers, and the ms that they took once there was a slot. For a thread that does nothing else: what it starts in Spark is
-        in a pool of its own. Nothing is begun once it is `given_up`."""
-        while not self._free.acquire(timeout=_LOOK_S):
-            if given_up():
-                break
-        else:
-            try:
-                if not given_up():
-                    began = time.monotonic()
-                    self._session.spark.sparkContext.setLocalProperty("spark.scheduler.pool", BESIDE)
-                    answers = self._executor.evaluate([due])
-                    return answers, (time.monotonic() - began) * 1000
-            finally:
-                self._free.release()
-        return failures(due, Cancelled("nobody waits for it")), 0.0
+        """The answers, and the ms that they took once there was a slot, those of others with which they were made included. For a thread
+        that does nothing else: what it starts in Spark is in a pool of its own. Nothing is begun once it is `given_up`."""
+        asked = _Asked(due, given_up)
+        with self._lock:
+            self._waiting.append(asked)
+        while self._waits(asked):
+            if self._free.acquire(timeout=_LOOK_S):
+                try:
+                    if asked.closures:
+                        time.sleep(_OTHERS_S)
+                    self._evaluate(self._taken(asked))
+                finally:
+                    self._free.release()
+            elif given_up():
+                self._evaluate(self._taken(asked, alone=True))
+        return asked.found.result()
+
+    def _waits(self, asked: _Asked) -> bool:
+        with self._lock:
+            return asked in self._waiting
+
+    def _taken(self, asked: _Asked, alone: bool = False) -> list[_Asked]:
+        """What waits and is evaluated with `asked`, or that `alone`, which is nothing where another thread has taken it; it waits no
+        more."""
+        with self._lock:
+            taken = [one for one in self._waiting if one is asked or not alone and self._share(one, asked)]
+            if asked not in taken:
+                return []
+            self._waiting = [one for one in self._waiting if one not in taken]
+        return taken
+
+    def _share(self, one: _Asked, other: _Asked) -> bool:
+        """Whether a task makes the closures of both at once: not where they are kept, or the plans are those of Spark SQL."""
+        anew = all(self._executor.choices.get(each.due.query) == ("local", "recompute") for each in (one, other))
+        return anew and one.due.ticks == other.due.ticks and not one.closures.isdisjoint(other.closures)
+
+    def _evaluate(self, together: list[_Asked]) -> None:
+        wanted = [one for one in together if not one.given_up()]
+        for one in together:
+            if one not in wanted:
+                one.found.set_result((failures(one.due, Cancelled("nobody waits for it")), 0.0))
+        if not wanted:
+            return
+        began = time.monotonic()
+        try:
+            self._session.spark.sparkContext.setLocalProperty("spark.scheduler.pool", BESIDE)
+            answers = self._executor.evaluate([one.due for one in wanted])
+        except BaseException as failure:    # told to all who wait
+            for one in wanted:
+                one.found.set_exception(failure)
+            return
+        ms = (time.monotonic() - began) * 1000
+        for one in wanted:
+            one.found.set_result(([answer for answer in answers if answer.query == one.due.query], ms))
 
 
 class OneShots:

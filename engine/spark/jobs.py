@@ -45,11 +45,18 @@ _TOO_LARGE = "spark.driver.maxResultSize"
 class Jobs:
     """`run` and `limited` are called by the executor's threads, `cancel` by any."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, pump: Jobs | None = None) -> None:
+        """`pump` has the jobs of the pump, where these run beside them: in one slot, or in workers of their own where tables stay."""
         self._session = session
-        self._running: dict[str, _Running] = {}
-        self._cancelled: set[str] = set()
+        self._residents = session.residents if pump is None else session.residents_beside
+        self._workers = session.settings.partitions if pump is None else 1
+        self._running: dict[str, _Running] = {} if pump is None else pump._running
+        self._cancelled: set[str] = set() if pump is None else pump._cancelled
         self._told: dict[int, frozenset[str] | None] = {}   # by shard, what it heard to be alive
+
+    def beside(self) -> Jobs:
+        """What runs beside these; to cancel and forget a query is for both."""
+        return Jobs(self._session, self)
 
     @property
     def memory(self) -> int:
@@ -59,7 +66,7 @@ class Jobs:
     @property
     def shards(self) -> int:
         """How many workers have tables that stay."""
-        return len(self._session.residents)
+        return max(1, len(self._residents))
 
     @property
     def work(self) -> Path:
@@ -103,20 +110,20 @@ class Jobs:
             return []
         try:
             if may_stay and (self.shards > 1 or follows(tables) or any(task.gathers for task in tasks)
-                             or len(balanced(tasks, self._session.settings.partitions)) == 1):
+                             or len(balanced(tasks, self._workers)) == 1):
                 answers = self._run_resident(tasks, tables, alive, deaths, lost)
                 # What stays there takes memory, too.
                 lacks = any(isinstance(one, LimitExceeded) and one.limit == "worker_memory" for one in answers)
                 return answers if follows(tables) or not lacks else self.run(tasks, tables, alive, deaths=deaths, lost=lost)
             with self._tagged(_queries(tasks), f"evaluation-{next(_NUMBERS)}"):
-                return run_local(self._session.spark, tasks, tables, self._session.settings.partitions, alive)
+                return run_local(self._session.spark, tasks, tables, self._workers, alive)
         except Exception as failure:  # Spark's and Py4J's errors have no common base
             return self._again(failure, tasks, tables, alive, may_stay, deaths, lost)
 
     def _run_resident(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, deaths: int,
                       lost: int) -> list[Found | Exception]:
         """What the tasks give in the workers where tables stay. Where none come, executors are waited for."""
-        number, residents, ended = next(_NUMBERS), self._session.residents, threading.Event()
+        number, residents, ended = next(_NUMBERS), self._residents, threading.Event()
 
         def end() -> None:
             ended.set()

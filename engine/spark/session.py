@@ -42,7 +42,8 @@ _starting = threading.Lock()
 
 class Session:
     """A running Spark, made by `start_session` only. `spark` is PySpark's session; `graphframes` tells whether the JVM half of GraphFrames
-    is loaded, `graphframes_reason` why not. `residents` have the workers where tables stay, one for each shard, of so many `threads`."""
+    is loaded, `graphframes_reason` why not. `residents` have the workers where tables stay, one for each shard, of so many `threads`;
+    `residents_beside` those of what is evaluated in shards beside the pump."""
 
     def __init__(self, spark: SparkSession, gateway: Any, settings: SparkSettings, scratch: Scratch, graphframes_reason: str,
                  threads: int) -> None:
@@ -53,8 +54,10 @@ class Session:
         self.graphframes = not graphframes_reason
         self.graphframes_reason = graphframes_reason
         self.residents: list[ResidentTask] = []
-        for _ in range(settings.shards or 1):
-            self.residents.append(ResidentTask(spark, threads, () if settings.local else self.residents))
+        self.residents_beside: list[ResidentTask] = []
+        for residents, count in ((self.residents, settings.shards or 1), (self.residents_beside, settings.shards_beside)):
+            for _ in range(count):
+                residents.append(ResidentTask(spark, threads, () if settings.local else residents))
         self._context = spark.sparkContext
         self._gateway = gateway
         self._process: subprocess.Popen[bytes] = gateway.proc
@@ -120,7 +123,7 @@ class Session:
         if not first:
             self._stopped.wait(within_s + 10)
             return
-        for resident in self.residents:
+        for resident in (*self.residents, *self.residents_beside):
             resident.close()
         try:
             _end(self.spark, self._context, self._gateway, self._scratch, within_s)

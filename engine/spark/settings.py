@@ -61,7 +61,14 @@ class SparkSettings:
     def partitions(self) -> int:
         """How many tasks run side by side: the threads of a local master (``local[*]``: all processors), or the cores of a cluster but for
         those of the tasks that do not end (workers.py)."""
-        return _threads(self.master) or max(1, (self.slots or 0) - (self.shards or 1))
+        return _threads(self.master) or max(1, (self.slots or 0) - (self.shards or 1) - self.shards_beside)
+
+    @property
+    def shards_beside(self) -> int:
+        """How many workers share out what is evaluated beside the pump: as many again, where there are several and a cluster keeps half of
+        its slots for tasks that end; else none."""
+        shards = self.shards or 1
+        return shards if shards > 1 and (self.local or (self.slots or 0) >= 4 * shards) else 0
 
     @property
     def ivy(self) -> Path:
@@ -112,7 +119,7 @@ def configuration(settings: SparkSettings, work: Path) -> dict[str, str]:
     """Spark's configuration, without the jars of GraphFrames. `work` is an existing folder."""
     java_options = f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={LOGGING.as_uri()} {settings.java_options}"
     entries = {
-        "spark.master": _with_slots(settings.master, settings.shards or 1),
+        "spark.master": _with_slots(settings.master, (settings.shards or 1) + settings.shards_beside),
         "spark.app.name": "thalweg",
         "spark.driver.memory": settings.memory,
         "spark.driver.maxResultSize": "512m",   # of a job; answers have limits of their own (engine/limits.py)

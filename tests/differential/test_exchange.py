@@ -50,11 +50,12 @@ def compiled(text: str, rules: dict[str, RuleSet]) -> Compiled:
 
 
 def in_shards_as_in_one(text: str, rules: dict[str, RuleSet], seed: str, steps: int) -> int:
-    """Evaluate a query by shards and by one database; how often shards did it together."""
+    """Evaluate a query by shards, those of the pump or those beside it, and by one database; how often shards did it together."""
     chance, query, position, together = random.Random(seed), compiled(text, rules), 1, 0
     contents = {source.stream: StreamContent() for source in query.statement.streams}
     with own_process(1) as one, own_process(1, chance.choice((2, 3, 7))) as several:
         whole, shards = Executor(one, force_strategy="recompute"), Executor(several, force_strategy="recompute", shard_rows=0)
+        either = shards, shards.beside()
         for step in range(steps):
             for stream, content in contents.items():
                 if made := [event for to, event in events(chance, step * 2_000, position) if to == stream]:
@@ -62,7 +63,8 @@ def in_shards_as_in_one(text: str, rules: dict[str, RuleSet], seed: str, steps: 
                 position += 20
                 content.evict((step - 6) * 2_000 if chance.random() < 0.9 else MIN)
             ticks = tuple(2_000 * (step + more) for more in range(chance.choice((1, 1, 2, 4))))
-            expected, found = (executor.evaluate([Due("q", query, ticks, -1, contents, {G: SCHEMA})]) for executor in (whole, shards))
+            expected, found = (executor.evaluate([Due("q", query, ticks, -1, contents, {G: SCHEMA})])
+                               for executor in (whole, chance.choice(either)))
             for first, second in zip(expected, found, strict=True):
                 assert first.error is None and second.error is None, (first.error, second.error)
                 assert rows(first) == rows(second), (text, seed, step, first.tick)

@@ -47,6 +47,16 @@ def test_what_is_read_stays_when_chunks_go() -> None:
     assert content.rows == 0 and shown.equals(facts(0))
 
 
+def test_the_chunks_that_a_window_overlaps_are_a_content_of_their_own() -> None:
+    content = StreamContent()
+    for number in range(3):
+        content.append(facts(number * 10, 10))
+    for low, high, first, rows in ((10, 20, 10, 10), (9, 11, 0, 20), (0, 30, 0, 30), (30, 40, 0, 0)):
+        found = content.overlapping(low, high)
+        assert found.rows == rows and found.token != content.token
+        assert found.added_after(0).equals(facts(first, rows)) and found.between(low, high, -1).equals(content.between(low, high, -1))
+
+
 def test_facts_are_counted_by_time_and_by_property() -> None:
     content = StreamContent()
     for first in (0, 100, 200):

@@ -68,10 +68,15 @@ def counts(answers: Sequence[Answer]) -> list[int | None]:
     return [None if answer.table is None else answer.table.num_rows for answer in answers]
 
 
+def tables(process: OwnProcess) -> list[str]:
+    """The tables and views of all shards."""
+    text = "SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views() WHERE NOT internal"
+    return [name for connection in process._connections for name, in connection.execute(text).fetchall()]
+
+
 def tables_left(made: Shards) -> list[str]:
     """The tables of closures that shards made."""
-    text = "SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views()"
-    found = [name for connection in made.process._connections for name, in connection.execute(text).fetchall()]
+    found = tables(made.process)
     assert found
     return [name for name in found if "_shared_" in name]
 
@@ -85,6 +90,18 @@ def test_queries_share_what_shards_make_and_nothing_stays() -> None:
         assert counts(answers)[:2] == [ALL, ALL]
         assert {made.executor.ran[f"q{number}"].shards for number in range(3)} == {3}
         assert not tables_left(made)
+
+
+def test_beside_the_pump_other_shards_make_closures() -> None:
+    with shards() as made:
+        pump, before = made.executor, tables(made.process)
+        made.executor = pump.beside()
+        beside, = made.process._beside
+        newer = Event(2, S, 2_500, None, (*((f"<{E}n{number}>", f"<{E}next>", f"<{E}n>") for number in range(5)),), 2_500)
+        for rows, tick in ((ALL, 2_000), (5, 4_000), (ALL, 2_000)):
+            answers = made.answers(PAIRS, PAIRS.replace("next", "back"), ticks=[(tick,)] * 2, events=[newer])
+            assert counts(answers) == [rows, rows] and {pump.ran[f"q{number}"].shards for number in range(2)} == {3}
+        assert tables(made.process) == before and not any("_shared_" in name for name in tables(beside))
 
 
 def test_a_worker_that_is_another_between_two_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,9 @@ class Small:
     def forget(self, query: str) -> None:
         """Nothing is known."""
 
+    def beside(self) -> Small:
+        return self
+
 
 class Sql(SqlPlans):
     """Gives each plan one row, unless closures that are made ahead fail."""

@@ -6,15 +6,17 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from engine.compiler import BUILT_IN_RULES
 from engine.execution.due import Answer, Due
 from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
-from engine.limits import EvaluationLimits, LimitExceeded, Postponed
+from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
 from engine.records import Event, Mark, Record, Register
 from engine.runtime.batch import Limits
 from engine.runtime.pump import Pump
@@ -33,6 +35,7 @@ from tests.sparks import compile_query
 from tests.unit.runtime.test_pump import shown
 from tests.unit.spark.test_limits import PRODUCT, QUICK, STREAM, due
 from tests.unit.spark.test_segments import CLOSED, Query, rows
+from tests.waiting import wait_until
 
 
 class Impatient:
@@ -131,6 +134,78 @@ def test_what_has_not_failed_waits_for_no_plan_of_spark_sql(monkeypatch: pytest.
         assert [answer.error for answer in answers] == [None]
         worker.join()
         executor.close()
+
+
+class Together:
+    """An executor that waits for `go`, and notes which queries each call was for."""
+
+    def __init__(self, ways: dict[str, tuple[str, str]], failure: Exception | None = None) -> None:
+        self.choices, self.failure = ways, failure
+        self.go, self.calls = threading.Event(), list[list[str]]()
+
+    def evaluate(self, dues: Sequence[Due]) -> list[Answer]:
+        self.calls.append(sorted(due.query for due in dues))
+        assert self.go.wait(20)
+        if self.failure is not None:
+            raise self.failure
+        return [Answer(due.query, tick, pa.table({"query": [due.query]})) for due in dues for tick in due.ticks]
+
+
+def beside_one(executor: Together, dues: Sequence[Due], given_up: Sequence[str] = ()) -> dict[str, list[Answer] | Exception]:
+    """What comes of evaluations that wait while the only slot is taken, by query."""
+    context = SimpleNamespace(setLocalProperty=lambda name, value: None)
+    session: Any = SimpleNamespace(spark=SimpleNamespace(sparkContext=context))
+    beside = Beside(executor, session, threading.Semaphore(1))      # type: ignore[arg-type]
+    found: dict[str, list[Answer] | Exception] = {}
+
+    def evaluate(one: Due, gone: bool) -> None:
+        try:
+            found[one.query], _ = beside.evaluate(one, lambda: gone)
+        except Exception as failure:
+            found[one.query] = failure
+
+    first = threading.Thread(target=evaluate, args=(due("first", QUICK), False))
+    first.start()
+    wait_until(lambda: bool(executor.calls), 20)
+    others = [threading.Thread(target=evaluate, args=(one, one.query in given_up)) for one in dues]
+    for thread in others:
+        thread.start()
+    wait_until(lambda: len(beside._waiting) == len(dues) - len(given_up), 20)
+    executor.go.set()
+    for thread in (first, *others):
+        thread.join(20)
+    return found
+
+
+def closed(name: str, ticks: Sequence[int] = (1_000,)) -> Due:
+    """One of some queries that share a closure."""
+    text = "SELECT ?s { ?s <urn:p> ?o }".replace("{", f"FROM STREAM <{STREAM}> [RANGE 1000s STEP 1s] USING RULES owl2rl WHERE {{")
+    return Due(name, compile_query(parse(f"REGISTER QUERY {name} AS {text}"), name, {}, BUILT_IN_RULES), tuple(ticks), 0, {}, {})
+
+
+NAMES = ("a", "b", "c", "kept", "later", "plain", "gone")
+
+
+def sharing() -> list[Due]:
+    """Of the queries `NAMES` three whose closure is made once."""
+    return [*(closed(name, (2_000,) if name == "later" else (1_000,)) for name in NAMES if name != "plain"), due("plain", QUICK)]
+
+
+def test_queries_that_share_a_closure_are_evaluated_together_beside_the_pump() -> None:
+    ways = {name: ("local", "incremental" if name == "kept" else "recompute") for name in NAMES}
+    executor = Together(ways)
+    found = beside_one(executor, sharing(), given_up=["gone"])
+    assert sorted(executor.calls) == [["a", "b", "c"], ["first"], ["kept"], ["later"], ["plain"]]
+    [gone] = found.pop("gone")      # type: ignore[misc]
+    assert isinstance(gone.error, Cancelled)        # type: ignore[union-attr]
+    assert {name: answers[0].table["query"].to_pylist() for name, answers in found.items()} == {  # type: ignore[index, union-attr]
+        name: [name] for name in (*NAMES[:-1], "first")}
+
+
+def test_all_who_wait_for_evaluations_are_told_why_they_failed() -> None:
+    failure = RuntimeError("the JVM is gone")
+    executor = Together({name: ("local", "recompute") for name in NAMES}, failure)
+    assert beside_one(executor, sharing()) == dict.fromkeys((*NAMES, "first"), failure)
 
 
 # --- on Spark

@@ -33,7 +33,7 @@ class StandIn:
         self.cancelled = threading.Event()
         self.tags: set[str] = set()
         self.spark = SimpleNamespace(sparkContext=self)
-        self.settings = SimpleNamespace(partitions=2, local=executors is None)
+        self.settings, self.residents = SimpleNamespace(partitions=2, local=executors is None), list[Any]()
         self._jsc = SimpleNamespace(sc=lambda: self)
 
     addJobTag = property(lambda self: self.tags.add)
