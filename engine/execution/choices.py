@@ -68,6 +68,7 @@ class Choices:
         self.force_executor, self.force_strategy = force_executor, force_strategy
         self.closed_rows = tasks.memory // CLOSED_BYTES if closed_rows is None else closed_rows
         self.shard_rows, self._stays, self._several = shard_rows, stays, divides and tasks.shards > 1
+        self._lacks_shards = shared is not None and shared._several and not self._several
         self.made: dict[str, tuple[ExecutorName, StrategyName]] = {} if shared is None else shared.made
         self.too_large: set[str] = set() if shared is None else shared.too_large
         self._in_shards: dict[str, bool] = {}   # by query, whether it may be; known from its first evaluation over `shard_rows`
@@ -226,8 +227,10 @@ class Choices:
 
     def _why_by_one(self, compiled: Compiled, query: str, rows: int) -> str:
         """Why shards do not make its closures together, where these are so large; empty where they are not."""
-        if not self._several or not self._is_large(rows):
+        if not (self._several or self._lacks_shards) or not self._is_large(rows):
             return ""
+        if self._lacks_shards:
+            return "it is slow, and there are no slots for shards beside those of the others"
         if query in self._all_rules:
             return "a term was equal to another, or a literal to one of another datatype"
         if not self._in_shards.get(query, True):

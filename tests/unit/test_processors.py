@@ -53,3 +53,11 @@ def test_a_process_that_is_bound_to_one_processor_has_one() -> None:
 def test_as_many_tasks_run_side_by_side_as_a_master_has_threads(master: str, slots: int | None, partitions: int) -> None:
     """On a cluster one core is the resident task's."""
     assert SparkSettings(master, slots=slots).partitions == partitions
+
+
+@pytest.mark.parametrize(("master", "slots", "shards", "partitions", "beside"), [
+    ("local[3]", None, 1, 3, 0), ("local[3]", None, 2, 3, 2), ("spark://h:7077", 8, 2, 4, 2), ("spark://h:7077", 7, 2, 5, 0)])
+def test_shards_beside_the_pump_leave_a_cluster_half_of_its_slots(
+        master: str, slots: int | None, shards: int, partitions: int, beside: int) -> None:
+    settings = SparkSettings(master, slots=slots, shards=shards)
+    assert (settings.partitions, settings.shards_beside) == (partitions, beside)

@@ -104,6 +104,15 @@ def test_beside_the_pump_other_shards_make_closures() -> None:
         assert tables(made.process) == before and not any("_shared_" in name for name in tables(beside))
 
 
+def test_where_no_slots_are_left_beside_the_pump_one_shard_makes_closures_and_says_so() -> None:
+    with shards() as made, own_process(1) as alone:
+        made.process.beside = lambda: alone     # type: ignore[method-assign]
+        made.executor = made.executor.beside()
+        [answer] = made.answers(PAIRS)
+        assert counts([answer]) == [ALL]
+        assert "by one shard, as it is slow, and there are no slots for shards beside" in made.executor.ran["q0"].why
+
+
 def test_a_worker_that_is_another_between_two_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
     advance, lost = exchange.advance, iter([False, False, False, False, True])
 
