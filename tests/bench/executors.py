@@ -173,13 +173,13 @@ def _shuffled(session: Session) -> Sequence[float]:
     return [each.totalShuffleRead() + each.totalShuffleWrite() for each in sorted(found, key=lambda each: each.id())]
 
 
-def _universities(count: int, texts: Mapping[str, str], timed: _Timed, settings: Settings) -> Iterator[object]:
-    """Queries under owl2rl over one university, then over so many."""
+def _universities(first: int, count: int, texts: Mapping[str, str], timed: _Timed, settings: Settings) -> Iterator[object]:
+    """Queries under owl2rl over `first` universities, then over so many."""
     folder = shared("lubm")
     graphs = {lubm.ONTOLOGY: graph_table(lubm.ontology(folder))}
     facts = facts_of(encode([Event(1, lubm.STREAM, lubm.CLOSE - 1, None, lubm.data(folder), lubm.CLOSE - 1)]))
     compiled = {name: sparks.compile_query(lubm.statement(text), name, graphs, BUILT_IN_RULES) for name, text in texts.items()}
-    for universities in (1, 1 if settings.quick else count):
+    for universities in (1, 1) if settings.quick else (first, count):
         content = StreamContent()
         content.append(_copies(facts, universities))
         found = timed.evaluate([Due(name, one, (lubm.CLOSE,), 0, {lubm.STREAM: content}, graphs, _LIMITS)
@@ -199,11 +199,11 @@ def _copies(facts: pa.Table, count: int) -> pa.Table:
 
 
 def _lubm(timed: _Timed, settings: Settings) -> Iterator[object]:
-    return _universities(_LUBM, lubm.texts(shared("lubm")), timed, settings)
+    return _universities(_LUBM, _LUBM, lubm.texts(shared("lubm")), timed, settings)
 
 
 def _closure(timed: _Timed, settings: Settings) -> Iterator[object]:
-    return _universities(_CLOSED, {"all": "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"}, timed, settings)
+    return _universities(1, _CLOSED, {"all": "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"}, timed, settings)
 
 
 WORK: dict[str, Work] = {
