@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -56,6 +57,14 @@ class Choice:
     ahead: bool
 
 
+class _Together(threading.local):
+    """Of what a thread evaluates together now how many `users` each closure has, and which closures no shards make together."""
+
+    def __init__(self) -> None:
+        self.users: Counter[str] = Counter()
+        self.undivided: set[str] = set()
+
+
 class Choices:
     """Chooses; remembers what was chosen (`made`, by query) and what was too large."""
 
@@ -74,17 +83,16 @@ class Choices:
         self._in_shards: dict[str, bool] = {}   # by query, whether it may be; known from its first evaluation over `shard_rows`
         self._over: dict[str, int] = {}     # how often in a row what is kept for a query was too much
         self.sharing, self._equal = Sharing(), EqualTerms()
-        self._users: Counter[str] = Counter()   # of each closure that is made at these evaluations
-        self._undivided: set[str] = set()       # of these closures those that no shards make together
+        self._together = _Together()
         self._all_rules: set[str] = set() if shared is None else shared._all_rules  # queries that are evaluated under all rules from now on
 
     def begin(self, dues: Iterable[Due]) -> None:
         """Note what is evaluated together: a closure that queries share is made once, by shards together if all of these can be divided."""
         dues = list(dues)
-        self._users = Counter(closed.name for due in dues for closed in due.compiled.closures)
+        self._together.users = Counter(closed.name for due in dues for closed in due.compiled.closures)
         whole = [due for due in dues if due.compiled.closures and self._several
                  and self._is_large(sum(content.rows for content in due.streams.values())) and not self._can_be_divided(due)]
-        self._undivided = {closed.name for due in whole for closed in due.compiled.closures if not closed.is_static}
+        self._together.undivided = {closed.name for due in whole for closed in due.compiled.closures if not closed.is_static}
 
     def _is_large(self, rows: int) -> bool:
         """Whether closures over so many rows of windows are worth being made by shards together."""
@@ -102,7 +110,7 @@ class Choices:
     def _needs_all_rules(self, query: str, compiled: Compiled, alone: bool) -> bool:
         """Whether a query is evaluated under all rules, since it must be, or since others share its closures, if it does not evaluate them
         `alone` anyway. Backgrounds are under all rules, and shared."""
-        shared = any(self._users[closed.name] > 1 for closed in compiled.closures if not closed.is_static)
+        shared = any(self._together.users[closed.name] > 1 for closed in compiled.closures if not closed.is_static)
         return query in self._all_rules or shared and not alone
 
     def of(self, due: Due) -> Choice:
@@ -206,7 +214,7 @@ class Choices:
         if rows <= self.closed_rows:
             return rows
         shown = sum(due.streams[iri].count_between(low, high) for iri, (low, high) in ranges.items())
-        return shown + (rows - shown) // HELD if self._stays or self._several else shown
+        return shown + (rows - shown) // HELD if self._stays else shown
 
     def _most_rows(self, due: Due) -> int:
         """The most rows over which tasks evaluate a query, by the memory for their tables. Whether one with closures can be divided is not
@@ -222,21 +230,21 @@ class Choices:
         if due.query not in self._in_shards and rows < self.shard_rows:
             return False
         if closed := due.compiled.closures:
-            return self._is_large(rows) and all(one.name not in self._undivided for one in closed) and self._can_be_divided(due)
+            return self._is_large(rows) and all(one.name not in self._together.undivided for one in closed) and self._can_be_divided(due)
         return self._in_shards.setdefault(due.query, True) and due.compiled.in_shards is not None
 
     def _why_by_one(self, compiled: Compiled, query: str, rows: int) -> str:
         """Why shards do not make its closures together, where these are so large; empty where they are not."""
         if not (self._several or self._lacks_shards) or not self._is_large(rows):
             return ""
-        if self._lacks_shards:
-            return "it is slow, and there are no slots for shards beside those of the others"
         if query in self._all_rules:
             return "a term was equal to another, or a literal to one of another datatype"
         if not self._in_shards.get(query, True):
             return "shards found more than an answer may have, or lost what they found"
         if compiled.in_shards is None:
             return "a rule has no variable that all its atoms have as subject or object, or a pattern cannot be divided"
+        if self._lacks_shards:
+            return "it is slow, and there are no slots for shards beside those of the others"
         return "another query that shares them cannot be divided"
 
     def _keeps(self, due: Due, keeping: Compiled, rows: int) -> bool:

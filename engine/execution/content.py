@@ -41,7 +41,6 @@ class StreamContent:
 
     def __init__(self, chunks: tuple[Chunk, ...] = (), kinds: Kinds = frozenset()) -> None:
         """`chunks`, and the kinds so far, are those of another content."""
-        self._serial = max((chunk.serial for chunk in chunks), default=0)
         self.kinds: Kinds = kinds.union(*(chunk.kinds for chunk in chunks))
         self._hold(chunks)
         self._begin()
@@ -68,11 +67,10 @@ class StreamContent:
     def append(self, table: pa.Table) -> None:
         """Take the facts of a batch; `table` has the columns of FACTS."""
         if table.num_rows:
-            self._serial += 1
             self.parts += 1
             table = table.select(FACTS.names)
             pieces = table["position"].num_chunks
-            chunk = Chunk(self._serial, table if pieces * _PIECE < table.num_rows else table.combine_chunks(), self.parts)
+            chunk = Chunk(table if pieces * _PIECE < table.num_rows else table.combine_chunks(), self.parts)
             self.chunks, self.kinds, self.rows = (*self.chunks, chunk), self.kinds | chunk.kinds, self.rows + table.num_rows
             self.oldest, self.first = min(self.oldest, chunk.oldest), min(self.first, chunk.first)
             self.hard = self.hard or Kind.HARD in chunk.kinds
@@ -86,8 +84,7 @@ class StreamContent:
             if chunk.oldest < before_ms:
                 alive = pc.greater_equal(chunk.table["t"], before_ms)
                 if pc.sum(alive).as_py() * 2 < chunk.table.num_rows:
-                    self._serial += 1
-                    chunk = Chunk(self._serial, chunk.table.filter(alive), chunk.part)
+                    chunk = Chunk(chunk.table.filter(alive), chunk.part)
             kept.append(chunk)
         if tuple(kept) != self.chunks:
             self._hold(tuple(kept))
@@ -120,7 +117,9 @@ class StreamContent:
 
     def overlapping(self, low_ms: int, high_ms: int) -> StreamContent:
         """The chunks with facts of ``low <= t < high``, as a content of its own."""
-        return StreamContent(tuple(chunk for chunk in self.chunks if chunk.newest >= low_ms and chunk.oldest < high_ms), self.kinds)
+        found = StreamContent(tuple(chunk for chunk in self.chunks if chunk.newest >= low_ms and chunk.oldest < high_ms), self.kinds)
+        found.parts = max((chunk.part for chunk in found.chunks), default=0)
+        return found
 
     def count_between(self, low_ms: int, high_ms: int) -> int:
         """How many facts have ``low <= t < high``."""
@@ -152,10 +151,11 @@ class StreamContent:
 
 
 class Chunk:
-    """An immutable part of a stream's content with its bounds; `part` is the number of the append that it came with."""
+    """An immutable part of a stream's content with its bounds; `part` is the number of the append that it came with. No other has its
+    `serial` number, of whatever content."""
 
-    def __init__(self, serial: int, table: pa.Table, part: int = 0) -> None:
-        self.serial, self.part = serial, part
+    def __init__(self, table: pa.Table, part: int = 0) -> None:
+        self.serial, self.part = next(_NUMBERS), part
         self.table = table = mapped(table) if table.num_rows >= _FILE_ROWS else table
         times, positions = pc.min_max(table["t"]).as_py(), pc.min_max(table["position"]).as_py()
         self.oldest, self.newest = times["min"], times["max"]

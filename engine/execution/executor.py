@@ -68,11 +68,13 @@ class Executor:
 
     def __init__(self, tasks: Tasks, sql: SqlPlans | None = None, *, force_executor: ExecutorName | None = None,
                  force_strategy: StrategyName | None = None, closed_rows: int | None = None, shard_rows: int = SHARD_ROWS,
-                 forgets: bool = True, states: Path | None = None, pump: Executor | None = None) -> None:
+                 forgets: bool = True, states: Path | None = None, pump: Executor | None = None,
+                 free: threading.Semaphore | None = None) -> None:
         """`tasks` runs what is `local`, `sql` the rest; without it all is `local`. Closures of more than `closed_rows` (None: than a worker
         has memory for) are made by rounds of Spark jobs; from `shard_rows` on plans are evaluated in shards. `forgets`: workers forget
         the closures that it does not keep. `states` is the folder for what programs with a time of their own hold (None: one of its own).
-        `pump` is the executor with which this one shares what is kept of each query."""
+        `pump` is the executor with which this one shares what is kept of each query; `free` are the slots of Spark for what its callers
+        evaluate, of which each has one."""
         self._tasks = tasks if pump is None else tasks.beside()
         self._sql: SqlPlans = sql or SqlPlans()
         self._forgets = forgets
@@ -88,19 +90,20 @@ class Executor:
         self._shapes = Shapes()
         self._following = Following(self._tasks.shards)
         self._homes = Homes(self._tasks.shards)
-        self._in_shards = threading.RLock()     # beside the pump one thread at a time has the shards
-        self._brought: Mapping[str, StreamContent] = {}   # what these are brought for it, by stream: they have no older part of it
+        self._free = free
+        self._turn = threading.Lock()   # beside the pump one thread at a time has the shards
+        self._brought: Mapping[str, StreamContent] = {}   # what these are brought for it, by stream
         self._sampled: dict[str, _Sampled] = {}   # by query, of its last evaluation
         self._made_together = frozenset[str]()     # the closures that shards make together now
         own = states or tasks.work / f"programs-{secrets.token_hex(4)}"
         self.programs: TimedPrograms = TimedPrograms(own) if pump is None else pump.programs
 
-    def beside(self) -> Executor:
-        """One for other threads: it shares what is kept of each query, and has views, segments and shards of its own. In these nothing
-        stays."""
+    def beside(self, free: threading.Semaphore | None = None) -> Executor:
+        """One for other threads, each of which has one of the slots `free`: it shares what is kept of each query, and has views, segments
+        and shards of its own, in which nothing stays."""
         self._beside = Executor(self._tasks, self._sql.beside(), force_executor=self._choices.force_executor,
                                 force_strategy=self._choices.force_strategy, closed_rows=self._choices.closed_rows,
-                                shard_rows=self._choices.shard_rows, pump=self)
+                                shard_rows=self._choices.shard_rows, pump=self, free=free)
         return self._beside
 
     @property
@@ -218,14 +221,18 @@ class Executor:
         self._sql.end()
         self._closures.close()
         self._sql.close()
-        self._following.close()
+        self._end_following()
 
     def abandon(self) -> None:
         """End the threads where Spark has gone: there is nothing to drop."""
         if self._beside is not None:
             self._beside.abandon()
         self._sql.abandon()
-        self._following.close()
+        self._end_following()
+
+    def _end_following(self) -> None:
+        if self._stays:     # else a thread beside the pump may be at it
+            self._following.close()
 
     # -- choosing
 
@@ -374,13 +381,32 @@ class Executor:
             self._run_bundled([], whole, Exchanged({}, {}), together)
             whole = []
         for group in alike(in_shards):
-            with self._in_shards:
-                self._brought = {} if self._stays else _shown_by(group)
-                with self._exchanged(group) as exchanged:
-                    self._run_bundled([job for job in group if job.answer is None], whole, exchanged, together)
-                for job in group if not self._stays else ():
-                    self._following.forget(job.due.query)
+            with self._at_shards(group), self._exchanged(group) as exchanged:
+                self._run_bundled([job for job in group if job.answer is None], whole, exchanged, together)
             whole = []
+
+    @contextmanager
+    def _at_shards(self, jobs: Sequence[PlanJob]) -> Iterator[None]:
+        """Within it a thread has the shards. Those beside the pump have slots of their own: meanwhile others may have the one of the
+        thread. They are brought what windows show, and nothing of it stays there."""
+        if self._stays:
+            yield
+            return
+        if self._free is not None:
+            self._free.release()
+        try:
+            with self._turn:
+                self._brought = _shown_by(jobs)
+                try:
+                    yield
+                finally:
+                    self._brought = {}
+                    for job in jobs:
+                        self._following.forget(job.due.query)
+                    self._tasks.run([], {}, self._following.used, may_stay=True)
+        finally:
+            if self._free is not None:
+                self._free.acquire()
 
     @contextmanager
     def _exchanged(self, jobs: Sequence[PlanJob]) -> Iterator[Exchanged]:
@@ -483,7 +509,6 @@ class Executor:
         """What the jobs may see, by table name: all that is followed, else the slices of content that they need."""
         following = self._following if self._follows(jobs) else None
         found: dict[str, pa.Table | Followed] = {}
-        ranges: dict[str, tuple[int, int]] = {}
         contents: dict[str, _Content] = {}
         for job in jobs:
             found.update(job.own)
@@ -499,12 +524,9 @@ class Executor:
                     if not key or graph_table(iri, key) in job.read:
                         name = graph_table(iri, key)
                         found[name] = table if following is None else following.graph(name, table, key)
-            for iri, (low, high) in needed(job.due.compiled.statement.windows, job.evaluation).items() if following is None else ():
-                name = stream_table(iri)
-                before = ranges.get(name, (low, high))
-                ranges[name] = min(low, before[0]), max(high, before[1])
+        shown = {stream_table(iri): range_ for iri, range_ in _shown_ranges(jobs).items()} if following is None else {}
         for name, (content, key, by_object) in contents.items():
-            found[name] = (content.between(*ranges[name], -1) if following is None
+            found[name] = (content.between(*shown[name], -1) if following is None
                            else following.stream(name, content, key, by_object))
         return found
 
@@ -552,16 +574,20 @@ def _contents(streams: Mapping[str, StreamContent], names: frozenset[str]) -> di
             if (name := stream_table(iri, key)) in names}
 
 
-def _shown_by(jobs: Sequence[PlanJob]) -> dict[str, StreamContent]:
-    """Of the streams of jobs for the same evaluation times the chunks that their windows show."""
+def _shown_ranges(jobs: Sequence[PlanJob]) -> dict[str, tuple[int, int]]:
+    """The times ``low <= t < high`` of each stream that windows of the jobs show."""
     ranges: dict[str, tuple[int, int]] = {}
-    contents: dict[str, StreamContent] = {}
     for job in jobs:
-        for iri, (low, high) in needed(job.due.compiled.statement.windows, job.evaluation).items():
+        for iri, (low, high) in needed(job.due.compiled.statement.windows, job.evaluation).items() if job.step is None else ():
             before = ranges.get(iri, (low, high))
             ranges[iri] = min(low, before[0]), max(high, before[1])
-            contents.setdefault(iri, job.due.streams[iri])
-    return {iri: content.overlapping(*ranges[iri]) for iri, content in contents.items()}
+    return ranges
+
+
+def _shown_by(jobs: Sequence[PlanJob]) -> dict[str, StreamContent]:
+    """Of the streams of jobs that are made together, each of which has its content of them, the chunks that their windows show."""
+    contents = {iri: content for job in jobs for iri, content in job.due.streams.items()}
+    return {iri: contents[iri].overlapping(*range_) for iri, range_ in _shown_ranges(jobs).items()}
 
 
 def _needs_all_rules(job: PlanJob) -> bool:

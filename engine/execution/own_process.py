@@ -71,7 +71,7 @@ class OwnProcess:
         while True:
             cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
             left = [task for task in tasks if not task.is_of(cancelled)]
-            found = iter(self._run(left, tables, alive) if left else [])
+            found = iter(self._run(left, tables, alive) if left or not tasks else [])
             if not any(task.is_of(self._cancelled) for task in left):
                 return [Cancelled("its query is removed") if task.is_of(cancelled) else next(found) for task in tasks]
 

@@ -81,7 +81,7 @@ class Backend:
         """What evaluates registered queries beside the pump; None where nothing does (in tests)."""
         from engine.spark.beside import Beside
         assert self._executor is not None and self._one_shots is not None
-        return Beside(self._executor.beside(), self._running, self._one_shots.free)
+        return Beside(self._executor.beside(self._one_shots.free), self._running, self._one_shots.free)
 
     def alive(self) -> bool:
         """Whether it answers, told within about two seconds."""

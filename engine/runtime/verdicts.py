@@ -189,7 +189,7 @@ class Suspects:
         return [Answer(dues[0].query, dues[0].ticks[0], None, error)]
 
     def watched(self, beside: Beside) -> Beside:
-        """What evaluates beside this executor, watched too."""
+        """What evaluates beside this executor, watched too: where the evaluator ends, all that was evaluated there is suspected."""
         def evaluate(due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
             self._beside.add(due.query)
             died = True

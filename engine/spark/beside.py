@@ -29,16 +29,13 @@ _OTHERS_S = 0.1     # that an evaluation waits for others with its closures, whi
 
 @dataclass(eq=False, slots=True)
 class _Asked:
-    """Evaluations that a thread waits for; `found` are their answers, and the ms that they took."""
+    """Evaluations that a thread waits for. `closures` are the names of those that a task makes anew for it; `found` are their answers, and
+    the ms that they took."""
 
     due: Due
     given_up: Callable[[], bool]
+    closures: frozenset[str]
     found: Future[tuple[list[Answer], float]] = field(default_factory=Future)
-
-    @property
-    def closures(self) -> frozenset[str]:
-        """The names of the closures of its windows."""
-        return frozenset(closure.name for closure in self.due.compiled.closures if not closure.is_static)
 
 
 class Beside:
@@ -53,20 +50,26 @@ class Beside:
     def evaluate(self, due: Due, given_up: Callable[[], bool]) -> tuple[list[Answer], float]:
         """The answers, and the ms that they took once there was a slot, those of others with which they were made included. For a thread
         that does nothing else: what it starts in Spark is in a pool of its own. Nothing is begun once it is `given_up`."""
-        asked = _Asked(due, given_up)
+        asked = _Asked(due, given_up, self._closures(due))
         with self._lock:
             self._waiting.append(asked)
+        if asked.closures:
+            time.sleep(_OTHERS_S)
         while self._waits(asked):
             if self._free.acquire(timeout=_LOOK_S):
                 try:
-                    if asked.closures:
-                        time.sleep(_OTHERS_S)
                     self._evaluate(self._taken(asked))
                 finally:
                     self._free.release()
             elif given_up():
                 self._evaluate(self._taken(asked, alone=True))
         return asked.found.result()
+
+    def _closures(self, due: Due) -> frozenset[str]:
+        """None where they are kept, or the plan is one of Spark SQL, and where that is not known yet."""
+        if self._executor.choices.get(due.query) != ("local", "recompute"):
+            return frozenset()
+        return frozenset(closure.name for closure in due.compiled.closures if not closure.is_static)
 
     def _waits(self, asked: _Asked) -> bool:
         with self._lock:
@@ -76,16 +79,11 @@ class Beside:
         """What waits and is evaluated with `asked`, or that `alone`, which is nothing where another thread has taken it; it waits no
         more."""
         with self._lock:
-            taken = [one for one in self._waiting if one is asked or not alone and self._share(one, asked)]
+            taken = [one for one in self._waiting if one is asked or not alone and _share(one, asked)]
             if asked not in taken:
                 return []
             self._waiting = [one for one in self._waiting if one not in taken]
         return taken
-
-    def _share(self, one: _Asked, other: _Asked) -> bool:
-        """Whether a task makes the closures of both at once: not where they are kept, or the plans are those of Spark SQL."""
-        anew = all(self._executor.choices.get(each.due.query) == ("local", "recompute") for each in (one, other))
-        return anew and one.due.ticks == other.due.ticks and not one.closures.isdisjoint(other.closures)
 
     def _evaluate(self, together: list[_Asked]) -> None:
         wanted = [one for one in together if not one.given_up()]
@@ -98,13 +96,21 @@ class Beside:
         try:
             self._session.spark.sparkContext.setLocalProperty("spark.scheduler.pool", BESIDE)
             answers = self._executor.evaluate([one.due for one in wanted])
-        except BaseException as failure:    # told to all who wait
-            for one in wanted:
-                one.found.set_exception(failure)
+        except BaseException as failure:
+            if len(wanted) == 1:
+                wanted[0].found.set_exception(failure)
+                return
+            for one in wanted:      # it may be due to one of them
+                self._evaluate([one])
             return
         ms = (time.monotonic() - began) * 1000
         for one in wanted:
             one.found.set_result(([answer for answer in answers if answer.query == one.due.query], ms))
+
+
+def _share(one: _Asked, other: _Asked) -> bool:
+    """Whether a task makes a closure for both."""
+    return one.due.ticks == other.due.ticks and not one.closures.isdisjoint(other.closures)
 
 
 class OneShots:

@@ -1,8 +1,9 @@
 """What an executor runs on Spark: jobs, and bundles of the resident task (workers.py). Told apart by tags, so that one can be ended; run
 again where a worker died under one.
 
-The failure of a job is nobody's fault yet: its tasks are run again, each alone, and only one that ends its worker twice is given up. An
-executor may end for reasons of its own: then all are run again together, and only one that ends several is given up.
+The failure of a job is nobody's fault yet: its tasks are run again, each alone, and only one that ends its worker twice is given up. Those
+that share closures are run together once more before: alone, each would make its own. An executor may end for reasons of its own: then all
+are run again together, and only one that ends several is given up.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import itertools
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from engine.limits import Cancelled, EvaluationLimits, LimitExceeded, Postponed
 from engine.spark.workers import ExecutorLost, NoWorker, TooLarge, WorkerDied, lost_executors, run_in_pool, run_side_by_side
 from engine.supervision import deadline
 from engine.worker.bundles import Found, QueryFailed, Tables, Task, balanced, follows, run_bundled, run_bundles, run_in_shards
+from engine.worker.exchange import ShareLost
 from engine.worker.guard import GRACE_S, check_size, memory_bytes, out_of_memory
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 MOST_DEATHS = 2
 MOST_LOST = 4       # executors, as spark.task.maxFailures is
+_NO_SHARDS_S = 600.0        # so long nothing is evaluated in shards beside the pump, once no worker came for it
+_LONGEST_REASON = 200       # in a line of the log: Spark's have stack traces
 _LOG = logging.getLogger(__name__)
 _NUMBERS = itertools.count(1)
 _DEATHS = ("Python worker exited unexpectedly", "java.io.EOFException", "java.net.SocketException",
@@ -53,6 +58,7 @@ class Jobs:
         self._running: dict[str, _Running] = {} if pump is None else pump._running
         self._cancelled: set[str] = set() if pump is None else pump._cancelled
         self._told: dict[int, frozenset[str] | None] = {}   # by shard, what it heard to be alive
+        self._is_beside, self._no_shards_until = pump is not None, 0.0
 
     def beside(self) -> Jobs:
         """What runs beside these; to cancel and forget a query is for both."""
@@ -100,13 +106,13 @@ class Jobs:
     def run(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, *,
             may_stay: bool = False, deaths: int = 0, lost: int = 0) -> list[Found | Exception]:
         """What the tasks give, all run together, where one worker can do them by the one where tables stay, if they `may_stay` there;
-        `deaths` is how often the only one has ended its worker, `lost` how many executors have ended under all of them."""
+        `deaths` is how often they have ended a worker, `lost` how many executors have ended under all of them."""
         cancelled = frozenset(self._cancelled)      # one that is forgotten meanwhile was so all the same
         left = [task for task in tasks if not task.is_of(cancelled)]
         if len(left) < len(tasks):
             found = iter(self.run(left, tables, alive, may_stay=may_stay, deaths=deaths, lost=lost))
             return [Cancelled("its query is removed") if task.is_of(cancelled) else next(found) for task in tasks]
-        if not tasks:
+        if not tasks and not may_stay:
             return []
         try:
             if may_stay and (self.shards > 1 or follows(tables) or any(task.gathers for task in tasks)
@@ -122,7 +128,10 @@ class Jobs:
 
     def _run_resident(self, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, deaths: int,
                       lost: int) -> list[Found | Exception]:
-        """What the tasks give in the workers where tables stay. Where none come, executors are waited for."""
+        """What the tasks give in the workers where tables stay. Where none come, executors are waited for; beside the pump one worker is to
+        do it then, for some time, as where executors that were lost leave no slot beside these workers."""
+        if self._is_beside and (time.monotonic() < self._no_shards_until or not self._session.has_slots_beside()):
+            return self._without_shards(tasks)
         number, residents, ended = next(_NUMBERS), self._residents, threading.Event()
 
         def end() -> None:
@@ -143,11 +152,22 @@ class Jobs:
                 except NoWorker as lacking:
                     if ended.is_set() or not self._session.alive:
                         raise
+                    if self._is_beside:
+                        self._no_shards_until = time.monotonic() + _NO_SHARDS_S
+                        return self._without_shards(tasks)
                     _LOG.warning("%s: %d tasks wait", lacking, len(tasks))
         return self.run(tasks, tables, alive, may_stay=True, deaths=deaths, lost=lost) if ended.is_set() else found
 
+    def _without_shards(self, tasks: Sequence[Task]) -> list[Found | Exception]:
+        """Leave the slots to others."""
+        for resident in self._residents:
+            resident.close()
+        return [ShareLost(task.query) for task in tasks]
+
     def _again(self, failure: Exception, tasks: Sequence[Task], tables: Tables, alive: frozenset[str] | None, may_stay: bool,
                deaths: int, lost: int) -> list[Found | Exception]:
+        if not tasks:       # workers that have ended need not hear of what has gone
+            return []
         if any(task.is_of(self._cancelled) for task in tasks):
             return self.run(tasks, tables, alive, may_stay=may_stay, deaths=deaths, lost=lost)
         if len(tasks) == 1 and (isinstance(failure, TooLarge) or _TOO_LARGE in str(failure)):
@@ -161,8 +181,12 @@ class Jobs:
         if has_lost and lost + 1 < MOST_LOST:
             _LOG.warning("an executor was lost; a job of %d tasks is run again", len(tasks))
             return self.run(tasks, tables, alive, may_stay=may_stay, deaths=deaths, lost=lost + 1)
-        _LOG.warning("a job of %d tasks failed; %s", len(tasks), "each is run alone" if len(tasks) > 1 else "it is run again")
+        together = died and not deaths and _share_closures(tasks)
+        then = "it is run again" if together or len(tasks) == 1 else "each is run alone"
+        _LOG.warning("a job of %d tasks failed; %s: %s", len(tasks), then, str(failure).partition("\n")[0][:_LONGEST_REASON])
         may_stay &= follows(tables)     # whatever ends a worker ends none again that has tables of others
+        if together:
+            return self.run(tasks, tables, alive, may_stay=may_stay, deaths=1, lost=lost)
         if len(tasks) > 1:
             return [found for task in tasks for found in self.run([task], tables, alive, may_stay=may_stay)]
         if tasks[0].patience_ms is not None:
@@ -267,6 +291,12 @@ class _Running:
     queries: frozenset[str]
     end: Callable[[], object]
     kill: Callable[[], object]
+
+
+def _share_closures(tasks: Sequence[Task]) -> bool:
+    """Whether some of them need one closure of windows."""
+    users = Counter(closing.name for task in tasks for closing in task.closings if not closing.static)
+    return any(count > 1 for count in users.values())
 
 
 def _queries(tasks: Sequence[Task]) -> frozenset[str]:

@@ -105,6 +105,13 @@ class Session:
             _within(within_s, lambda: found.append(not executors_in(self._context._jsc.sc().statusStore())))
         return any(found)
 
+    def has_slots_beside(self) -> bool:
+        """Whether there is a slot beside those that all resident tasks take: executors may have ended."""
+        if self.settings.local:
+            return True
+        cores: int = sum(each.totalCores() for each in executors_in(self._context._jsc.sc().statusStore()))
+        return cores > len(self.residents) + len(self.residents_beside)
+
     def kill(self) -> None:
         """End a JVM that no longer responds; `on_death` callbacks follow."""
         self._process.kill()

@@ -23,14 +23,15 @@ _BETWEEN: tuple[Literal["new", "next", "kept_beside", "sent"], ...] = ("new", "n
 
 
 class ShareLost(RuntimeError):
-    """A worker has not what its shard found before: another has taken its place, and the closure is to be made anew."""
+    """A worker has not what its shard found before: another has taken its place, or there is none, and what needs it is to be made anew."""
 
-    def __init__(self, closure: str) -> None:
-        super().__init__(f"a shard's share of the closure {closure} is not there")
-        self.closure = closure
+    def __init__(self, name: str) -> None:
+        """`name` is that of the closure, or of the query."""
+        super().__init__(f"a shard's share of {name} is not there")
+        self.name = name
 
     def __reduce__(self) -> tuple[type[ShareLost], tuple[str]]:
-        return ShareLost, (self.closure,)
+        return ShareLost, (self.name,)
 
 
 @dataclass(slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pytest
 
 from engine.compiler import BUILT_IN_RULES, Catalog, compile_statement
@@ -17,6 +19,7 @@ from engine.limits import EvaluationLimits, LimitExceeded
 from engine.records import Event, Triple
 from engine.runtime.rows import facts_of, graph_table
 from engine.worker import exchange
+from engine.worker.shares import Shares
 from grammar.rif.parse import parse_rules
 from grammar.statement import parse
 from tests.encoded import encode
@@ -101,7 +104,46 @@ def test_beside_the_pump_other_shards_make_closures() -> None:
         for rows, tick in ((ALL, 2_000), (5, 4_000), (ALL, 2_000)):
             answers = made.answers(PAIRS, PAIRS.replace("next", "back"), ticks=[(tick,)] * 2, events=[newer])
             assert counts(answers) == [rows, rows] and {pump.ran[f"q{number}"].shards for number in range(2)} == {3}
-        assert tables(made.process) == before and not any("_shared_" in name for name in tables(beside))
+        assert tables(made.process) == before and not any(name.startswith(("s_", "g_")) or "_shared_" in name for name in tables(beside))
+
+
+def test_beside_the_pump_shards_are_brought_a_window_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    of, shared_out = Shares.of, list[int]()
+
+    def noted(self: Shares, table: pa.Table, *more: object) -> list[pa.Table]:
+        shared_out.append(table.num_rows)
+        return of(self, table, *more)   # type: ignore[arg-type]
+
+    monkeypatch.setattr(Shares, "of", noted)
+    with shards() as made:
+        for executor in (made.executor, made.executor.beside()):
+            made.executor = executor
+            assert counts(made.answers(PAIRS)) == [ALL]
+            assert sum(shared_out) == 2 * LENGTH, "by subject, and by object"
+            shared_out.clear()
+
+
+def test_threads_beside_the_pump_take_turns_at_its_shards_and_leave_others_their_slots() -> None:
+    with shards() as made:
+        free, found = threading.Semaphore(1), dict[str, list[int | None]]()
+        executor, pump = made.executor.beside(free), made.executor
+
+        def evaluate(name: str, text: str) -> None:
+            with free:
+                found[name] = counts(Shards(made.process, executor).answers(text, text.replace("next", "back")))
+
+        texts = {f"{n}": PAIRS.replace("?x ?y WHERE", f"?x ?y ({n} AS ?n) WHERE") for n in range(6)}
+        threads = [threading.Thread(target=evaluate, args=given) for given in texts.items()]
+        with executor._turn:
+            for thread in threads:
+                thread.start()
+            for _ in texts:     # all wait for the shards, and the slot is free
+                assert free.acquire(timeout=20)
+                free.release()
+        for thread in threads:
+            thread.join(60)
+        assert found == dict.fromkeys(texts, [ALL, ALL]) and pump.ran["q0"].shards == 3
+        assert free.acquire(blocking=False), "each has given its slot back"
 
 
 def test_where_no_slots_are_left_beside_the_pump_one_shard_makes_closures_and_says_so() -> None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from engine.compiler import BUILT_IN_RULES
+from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
 from engine.execution.executor import Executor
 from engine.execution.own_process import own_process
@@ -21,13 +22,14 @@ from engine.records import Event, Mark, Record, Register
 from engine.runtime.batch import Limits
 from engine.runtime.pump import Pump
 from engine.runtime.results import ResultLog
-from engine.runtime.rows import ROWS
+from engine.runtime.rows import ROWS, facts_of
 from engine.runtime.threads import Lane
 from engine.runtime.verdicts import Decide
 from engine.spark import beside as oneshot, executor as sql_plans
 from engine.spark.beside import Beside, OneShots
 from engine.spark.executor import Executor as SparkExecutor, SqlPlans as SqlPlans
 from engine.spark.session import Session
+from engine.spark.workers import ResidentTask
 from engine.worker import closures as states
 from grammar import parse
 from tests.encoded import encode
@@ -290,3 +292,28 @@ def test_on_spark_what_is_evaluated_beside_the_pump_is_the_same(kind: str, spark
         found.append([shown(event) for name in wanted for event in results.read(name, 0)])
         executor.close()
     assert len(found[0]) == 18 and found[0] == found[1]
+
+
+@pytest.mark.spark
+def test_on_spark_closures_are_made_in_shards_beside_the_pump_while_there_are_slots(
+        spark_session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    residents = [ResidentTask(spark_session.spark, 1) for _ in range(2)]
+    monkeypatch.setattr(spark_session, "residents_beside", residents)
+    executor = SparkExecutor(spark_session, force_executor="local", force_strategy="recompute")
+    executor._choices.shard_rows = 0
+    beside = Beside(executor.beside(), spark_session, threading.Semaphore(1))
+    content = StreamContent()
+    content.append(facts_of(encode([Event(1, STREAM, 500, None, tuple((f"<urn:s{n}>", "<urn:p>", f"<urn:o{n}>") for n in range(50)), 0)])))
+    found = []
+    for shards in (2, 2, 1):
+        if shards == 1:     # as where an executor is lost
+            monkeypatch.setattr(spark_session, "has_slots_beside", lambda: False)
+        [answer], _ = beside.evaluate(replace(closed("q"), streams={STREAM: content}), lambda: False)
+        assert answer.error is None and answer.table is not None
+        found.append((answer.table.num_rows, executor.ran["q"].shards, sum(one._connection is not None for one in residents)))
+        for one in residents[:1]:   # as where a worker ends
+            one.close()
+    assert found == [(50, 2, 2), (50, 2, 2), (50, 1, 0)]
+    executor.close()
+    for one in residents:
+        one.close()

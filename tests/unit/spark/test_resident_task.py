@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -137,6 +138,24 @@ def test_what_ends_its_worker_twice_is_given_up_and_the_others_are_answered(spar
     found = Jobs(spark_session).run([task("a"), deadly, task("b")], Stream().tables(), None, may_stay=True)
     assert [rows(found[0]), rows(found[2])] == [[{"n": 3}]] * 2
     assert isinstance(found[1], LimitExceeded) and found[1].limit == "worker_deaths"
+
+
+@pytest.mark.parametrize(("closures", "deaths", "runs"), [("aa", 1, 2), ("aa", 2, 4), ("ab", 1, 3)], ids=["shared", "twice", "not shared"])
+def test_what_shares_a_closure_is_run_together_again_where_a_worker_ended(
+        spark_session: Session, resident: ResidentTask, closures: str, deaths: int, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a second end each is run alone."""
+    run, asked = resident.run, list[int]()
+
+    def end(number: int, bundle: bytes) -> list[Result]:
+        asked.append(number)
+        if len(asked) <= deaths:
+            raise WorkerDied("the worker ended")
+        return run(number, bundle)
+
+    monkeypatch.setattr(resident, "run", end)
+    tasks = [replace(task(name), closings=(Closing(name, "SELECT * FROM followed", (), "", ""),)) for name in closures]
+    found = Jobs(spark_session).run(tasks, Stream().tables(), None, may_stay=True)
+    assert [rows(one) for one in found] == [[{"n": 3}]] * 2 and len(asked) == runs
 
 
 @pytest.mark.parametrize(("lost", "given_up"), [(MOST_LOST - 1, False), (1_000, True)])

@@ -163,3 +163,13 @@ def test_the_log_s_source_alone_passes_over_files_that_are_gone(spark_session: S
         feed.stop()
     assert [batch.num_rows for batch in found] == [1]
     assert spark_session.spark.conf.get("spark.sql.files.ignoreMissingFiles") == "false"
+
+
+@pytest.mark.spark
+def test_a_plan_of_spark_sql_reads_the_content_that_it_is_given(spark_session: Session) -> None:
+    executor = SparkExecutor(spark_session, force_executor="sql")
+    query = Query(executor, COUNT.replace("(COUNT(*) AS ?n)", "?x"))
+    for second in range(2):
+        assert [row["x"] for row in rows(query.next())] == [f"<urn:{second}>"]
+        query._content = StreamContent()    # another of the stream, which has as many chunks then
+    executor.close()
