@@ -231,7 +231,7 @@ class Executor:
         self._end_following()
 
     def _end_following(self) -> None:
-        if self._stays:     # else a thread beside the pump may be at it
+        if self._stays or self._turn.acquire(blocking=False):   # a thread beside the pump may be at it, and none is from now on
             self._following.close()
 
     # -- choosing

@@ -46,5 +46,6 @@ class Shares:
         return [sorted_.slice(first, end - first) for first, end in zip([0, *ends[:-1]], ends)]
 
     def close(self) -> None:
+        self._views.clear()
         if "_connection" in self.__dict__:
-            close(self._connection)
+            close(self.__dict__.pop("_connection"))     # what of DuckDB is there when the process ends it tells on standard error
