@@ -36,7 +36,7 @@ SHARD_ROWS = 20_000     # from so many rows of windows on a query is evaluated i
 CLOSED_SHARDS = 15      # so many times as many where it has closures: below 300,000 rows two shards gain nothing (docs/scale.md)
 HELD = 8                # so many rows of a table take what one takes of which a closure is made (100 and some 900 bytes)
 NO_LIMIT = 1 << 60
-CLOSED_BYTES = 1_000    # of a worker's memory that a closure takes for each row of its windows, at most (docs/scale.md)
+CLOSED_BYTES = 1_000    # of a worker's memory for each row of windows of which a closure is made, and for what follows (docs/scale.md)
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,8 +231,9 @@ class Executor:
         self._end_following()
 
     def _end_following(self) -> None:
-        if self._stays or self._turn.acquire(blocking=False):   # a thread beside the pump may be at it, and none is from now on
+        if self._turn.acquire(blocking=False):      # else a thread beside the pump is at it
             self._following.close()
+            self._turn.release()
 
     # -- choosing
 
