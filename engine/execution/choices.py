@@ -70,12 +70,14 @@ class Choices:
 
     def __init__(self, tasks: Tasks, closures: QueryClosures, *, force_executor: ExecutorName | None, force_strategy: StrategyName | None,
                  closed_rows: int | None, shard_rows: int, stays: bool, divides: bool, shared: Choices | None) -> None:
-        """Closures of more than `closed_rows` (None: than a worker has memory for) are made by rounds of Spark jobs; plans are evaluated in
-        shards from `shard_rows` on, if it `divides` them. Whether tables stay in the workers of `tasks`. What it knows of queries beyond
-        one evaluation is that of `shared`, too."""
+        """Closures of more than `closed_rows` (None: than a worker has memory for), or than are shipped, are made by rounds of Spark jobs;
+        plans are evaluated in shards from `shard_rows` on, if it `divides` them. Whether tables stay in the workers of `tasks`. What it
+        knows of queries beyond one evaluation is that of `shared`, too."""
         self._tasks, self.closures = tasks, closures
         self.force_executor, self.force_strategy = force_executor, force_strategy
         self.closed_rows = tasks.memory // CLOSED_BYTES if closed_rows is None else closed_rows
+        if not stays:
+            self.closed_rows = min(self.closed_rows, LOCAL_ROWS)
         self.shard_rows, self._stays, self._several = shard_rows, stays, divides and tasks.shards > 1
         self._lacks_shards = shared is not None and shared._several and not self._several
         self.made: dict[str, tuple[ExecutorName, StrategyName]] = {} if shared is None else shared.made
@@ -137,7 +139,10 @@ class Choices:
             keeps, compiled = False, compiled.by_representatives
             due = replace(due, compiled=compiled)
             self.closures.drop(due.query)
-        counted, most = rows, self._most_rows(due) if self._stays or keeps or shards > 1 else LOCAL_ROWS
+        counted, most = rows, self._most_rows(due)
+        if not (self._stays or keeps or shards > 1):
+            most = min(most, LOCAL_ROWS)
+            counted = rows if rows <= most else self._shown(due, ranges)
         if compiled.closures and not keeps:
             counted, most = to_close, most_closed
         executor: ExecutorName = forced or ("local" if counted <= most and due.query not in self.too_large else "sql")
@@ -213,8 +218,12 @@ class Choices:
         there are where evaluations lag behind their streams, take memory only, in tables that stay."""
         if rows <= self.closed_rows:
             return rows
-        shown = sum(due.streams[iri].count_between(low, high) for iri, (low, high) in ranges.items())
+        shown = self._shown(due, ranges)
         return shown + (rows - shown) // HELD if self._stays else shown
+
+    def _shown(self, due: Due, ranges: Mapping[str, tuple[int, int]]) -> int:
+        """How many rows its windows show."""
+        return sum(due.streams[iri].count_between(low, high) for iri, (low, high) in ranges.items())
 
     def _most_rows(self, due: Due) -> int:
         """The most rows over which tasks evaluate a query, by the memory for their tables. Whether one with closures can be divided is not
@@ -288,7 +297,7 @@ class Choices:
             return f"its paths are to be closed {WORDS[due.paths]}"
         if due.query in self.too_large:
             return "it needs more memory than a worker has"
-        return f"{rows} rows are more than the {most} for which a worker has memory"
+        return f"{rows} rows are more than the {most} that a worker is given"
 
     def _sampling(self, due: Due, rows: int) -> tuple[Form, str]:
         """Whether what its patterns find is kept, and in which relations, and why: those that many queries share cost little, however few

@@ -41,7 +41,7 @@ from engine.sql.sources import tables
 from engine.sql.steps import step_texts
 
 STAGES = ("parsed", "validated", "rewritten", "logical", "spark")
-LOCAL_ROWS = 60_000         # of the windows of a query, where they are shipped with each evaluation
+LOCAL_ROWS = 4_000_000      # that windows show, where these are shipped with each evaluation: 130 bytes each, through the driver's JVM
 RESIDENT_BYTES = 512        # of a worker's memory for each row, where they stay there: half of it is for what evaluates
 MOST_TEXTS = 32     # of one statement: there are as many as sets of kinds that its streams have had
 Form = Literal["plain", "sampled", "shared"]

@@ -11,7 +11,7 @@ import pytest
 
 from engine.compiler import Catalog, compile_statement
 from engine.execution.choices import CLOSED_BYTES
-from engine.execution.compiled import RESIDENT_BYTES
+from engine.execution.compiled import RESIDENT_BYTES, Compiled
 from engine.execution.content import StreamContent
 from engine.execution.due import Answer, Due
 from engine.execution.executor import Executor
@@ -141,16 +141,32 @@ def test_only_tasks_of_the_pump_may_stay_where_tables_stay(tmp_path: Path) -> No
     assert tasks.may_stay == [True, False, False]
 
 
-@pytest.mark.parametrize(("memory", "executor"), [(6 * CLOSED_BYTES - 1, "sql"), (6 * CLOSED_BYTES, "local")])
-def test_what_windows_do_not_show_yet_makes_no_closure_too_large_for_a_worker(memory: int, executor: str) -> None:
-    text = "REGISTER QUERY q AS SELECT ?s FROM STREAM <http://ex.org/s> [RANGE 2s STEP 1s] USING RULES owl2rl WHERE { ?s <p> ?o ; ?q ?r }"
-    compiled = compile_statement(parse(text), Catalog({S: "event"}, {}), "q")
+@pytest.mark.parametrize(("most", "executor"), [(3, "sql"), (4, "local")])
+@pytest.mark.parametrize("rules", ["", "USING RULES owl2rl"], ids=["plain", "closed"])
+def test_beside_the_pump_what_windows_show_is_shipped(most: int, executor: str, rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much more is held, as where evaluations lag."""
+    monkeypatch.setattr("engine.execution.choices.LOCAL_ROWS", most)
+    with own_process() as tasks:
+        asked = Executor(tasks, Sql(), pump=Executor(tasks, Sql()))
+        asked.evaluate([Due("q", *lagging(rules))])
+    assert asked.ran["q"].executor == executor
+
+
+def lagging(rules: str) -> tuple[Compiled, tuple[int], int, dict[str, StreamContent], dict[str, pa.Table]]:
+    """A query at 2 s over a stream of 20 facts, of which four are in its window."""
+    text = f"REGISTER QUERY q AS SELECT ?s FROM STREAM <{S}> [RANGE 2s STEP 1s] {rules} WHERE {{ ?s <p> ?o ; ?q ?r }}"
     content = StreamContent()
-    for second in range(10):    # four of these facts are in the window at 2 s; of the others eight count as one
+    for second in range(10):
         item = tuple((f"<n{second}{number}>", "<p>", "<o>") for number in range(2))
         content.append(facts_of(encode([Event(second + 1, S, second * 1000, None, item, 0)])))
+    return compile_statement(parse(text), Catalog({S: "event"}, {}), "q"), (2000,), 0, {S: content}, {}
+
+
+@pytest.mark.parametrize(("memory", "executor"), [(6 * CLOSED_BYTES - 1, "sql"), (6 * CLOSED_BYTES, "local")])
+def test_what_windows_do_not_show_yet_makes_no_closure_too_large_for_a_worker(memory: int, executor: str) -> None:
+    """Eight rows that are held and not shown count as one."""
     with own_process() as tasks:
         tasks.memory = memory
         asked = Executor(tasks, Sql())
-        asked.evaluate([Due("q", compiled, (2000,), 0, {S: content}, {})])
+        asked.evaluate([Due("q", *lagging("USING RULES owl2rl"))])
     assert asked.ran["q"].executor == executor
